@@ -444,13 +444,12 @@ std::vector<int64_t> Packer::run(int64_t &size) {
   size = std::numeric_limits<int64_t>::max();
   // At most 0.5 % above the lower bound: another order isn't worth its time.
   auto isGood = [&] { return size - least <= least / 200; };
+  std::vector<std::tuple<double, std::pair<int64_t, int64_t>, size_t>> ranks(
+      requests.size());
   for (const Key &key : keys) {
-    llvm::sort(order, [&](size_t a, size_t b) {
-      auto rank = [&](size_t r) {
-        return std::tuple(-key(r), spanOf(r).first, r);
-      };
-      return rank(a) < rank(b);
-    });
+    for (size_t r : order)
+      ranks[r] = {-key(r), spanOf(r).first, r};
+    llvm::sort(order, [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
     // What reached the top comes first in the next attempt.
     unsigned inVain = 0;
     unsigned most = order.size() < manyRequests ? mostAttempts : mostInVain;

@@ -19,6 +19,7 @@
 
 #include "BufferArena.h"
 #include "BufferSharing.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -63,6 +64,8 @@ private:
   std::optional<BufferSharing> sharing;
   /// The aliases that were asked for.
   llvm::SmallVector<Alias> wanted;
+  /// The arguments whose buffers results have.
+  llvm::BitVector taken;
   /// By class: its buffer.
   std::map<unsigned, unsigned> bufferIndex;
   /// By class, offset and bytes: the buffer of a range.
@@ -312,17 +315,19 @@ void Planner::share(llvm::ArrayRef<Alias> aliases) {
   for (auto [a, b] : liveness.fixed)
     sharing->merge(a, b, /*always=*/true);
   plan.alias.assign(function.body.yields.size(), std::nullopt);
+  taken.clear();
+  taken.resize(function.body.args.size());
   for (auto [argument, result] : wanted) {
     unsigned arg = function.body.args[argument];
-    bool taken =
-        llvm::is_contained(plan.alias, std::optional<unsigned>(argument));
     unsigned value = function.body.yields[result];
     // An empty share is never written, so any result may alias it.
     bool isEmpty =
         function.values[value].bytes == 0 && function.values[arg].bytes == 0;
-    if (!taken && !plan.alias[result] &&
-        (isEmpty || sharing->merge(arg, value)))
+    if (!taken[argument] && !plan.alias[result] &&
+        (isEmpty || sharing->merge(arg, value))) {
       plan.alias[result] = argument;
+      taken.set(argument);
+    }
   }
 }
 
@@ -331,7 +336,7 @@ void Planner::assign() {
   // An argument whose buffer no result reuses belongs to the caller: never
   // write it.
   for (auto [argument, result] : wanted)
-    if (!llvm::is_contained(plan.alias, std::optional<unsigned>(argument)))
+    if (!taken[argument])
       shared(classOf(function.body.args[argument])).readOnly = true;
   sharing->merge(liveness.requiredInPlace);
   sharing->merge(liveness.carries);

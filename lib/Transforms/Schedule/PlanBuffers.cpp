@@ -312,12 +312,16 @@ void FunctionPlanner::annotateClass() {
   function->removeAttr("whale.locals");
   if (!locals.empty())
     function->setAttr("whale.locals", builder.getDictionaryAttr(locals));
+  // All together: one list has the attributes of all results.
+  SmallVector<DictionaryAttr> attributes;
   for (auto [k, argument] : llvm::enumerate(result.alias)) {
-    function.removeResultAttr(k, builder.getStringAttr("whale.alias"));
+    NamedAttrList all(function.getResultAttrDict(k));
+    all.erase("whale.alias");
     if (argument)
-      function.setResultAttr(k, "whale.alias",
-                             builder.getI64IntegerAttr(*argument));
+      all.set("whale.alias", builder.getI64IntegerAttr(*argument));
+    attributes.push_back(all.getDictionary(function.getContext()));
   }
+  function.setAllResultAttrs(attributes);
 }
 
 LogicalResult FunctionPlanner::annotate() {
