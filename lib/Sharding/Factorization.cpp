@@ -9,9 +9,9 @@
 // Values that are one and the same on both sides of a region, or of the step
 // (results that feed arguments), are joined by union-find. Each set of them has
 // one list of cuts for each dimension. A round refines these by the rule of
-// each operation, forward and then backward, since cuts travel both ways. Cuts
-// are only added, and those of a dimension divide one another, so it ends.
-// Cost: a round is linear in the operations.
+// each operation, forward and backward by turns, since cuts travel both ways,
+// until one changes nothing. Cuts are only added, and those of a dimension
+// divide one another, so it ends. Cost: a round is linear in the operations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,14 +67,14 @@ Factorization::Factorization(func::FuncOp function, ArrayRef<int64_t> feeds,
     if (rule && !movesUnevenMoment(op))
       rules.push_back({op, *rule});
   });
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (auto &[op, rule] : rules)
+  auto refineAll = [&](auto &&inOrder) {
+    bool changed = false;
+    for (auto &[op, rule] : inOrder)
       changed |= refine(op, rule);
-    for (auto &[op, rule] : llvm::reverse(rules))
-      changed |= refine(op, rule);
-  }
+    return changed;
+  };
+  while (refineAll(rules) && refineAll(llvm::reverse(rules)))
+    ;
 }
 
 Value Factorization::leader(Value value) {
