@@ -277,12 +277,18 @@ LogicalResult RankClassBuilder::visitMicroBatches(MicroBatchesOp op) {
     if (failed(visitTurn(state, ops, m)))
       return failure();
   }
+  // Moments share bodies: what this device holds of each is found once.
+  llvm::DenseMap<Operation *, SmallVector<OpOperand *>> held;
+  for (Region &body : op.getBodies())
+    for (OpOperand &operand : body.front().getTerminator()->getOpOperands())
+      if (holds(operand.get()))
+        held[operand.getOwner()].push_back(&operand);
   for (int64_t m = 0; m < op.getNumMoments(); ++m) {
     moment = &state.moments[m];
-    for (OpOperand &operand : op.getYield(m)->getOpOperands()) {
-      unsigned index = operand.getOperandNumber();
+    for (OpOperand *operand : held[op.getYield(m)]) {
+      unsigned index = operand->getOperandNumber();
       bool isDone = index < op.getNumReduced() && state.isReduced[m][index];
-      if (!isDone && holds(operand.get()) && !getOperand(operand))
+      if (!isDone && !getOperand(*operand))
         return failure();
     }
     reduce(state, m);

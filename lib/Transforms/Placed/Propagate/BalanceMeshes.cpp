@@ -19,6 +19,7 @@
 
 #include "BalanceMeshes.h"
 
+#include "mlir/IR/Threading.h"
 #include "whale/Planner/LoadBalance.h"
 #include <numeric>
 
@@ -318,9 +319,10 @@ std::vector<int64_t> MeshBalancer::argumentBytes() const {
 }
 
 std::vector<LoopBytes> MeshBalancer::loopBytes(MicroBatchesOp loop) const {
-  std::vector<LoopBytes> bytes;
-  for (size_t device = 0; device < cluster.devices.size(); ++device)
-    bytes.push_back(room->loopBytes(device, loads.getRange(loop)));
+  std::vector<LoopBytes> bytes(cluster.devices.size());
+  parallelFor(loop.getContext(), 0, bytes.size(), [&](size_t device) {
+    bytes[device] = room->loopBytes(device, loads.getRange(loop));
+  });
   return bytes;
 }
 
