@@ -66,10 +66,14 @@ void StepLayouts::followStrategies() {
   // The search tries each piece at least twice.
   size_t most = mostTrials(function);
   joinManyGroups(groups, most / 2);
+  std::unique_ptr<AxisPropagation> chosen;
   if (!splits)
-    chooseParameterSplits(groups, batch, factorization, most);
-  propagate(seedSplits(innerOptions(batch, factorization, costs), groups,
-                       splits->pieces));
+    chosen = chooseParameterSplits(groups, batch, factorization, most);
+  if (chosen)
+    axes.push_back(std::move(chosen));
+  else
+    propagate(seedSplits(innerOptions(batch, factorization, costs), groups,
+                         splits->pieces));
 }
 
 void StepLayouts::followHints(const ShardingHints &hints) {
@@ -307,10 +311,9 @@ StepLayouts::seedSplits(AxisPropagation::Options options,
 
 /// Tries at once as many choices as there are threads, each with tables of its
 /// own.
-void StepLayouts::chooseParameterSplits(ArrayRef<ParameterGroup> groups,
-                                        const AxisPropagation &batch,
-                                        const Factorization &factorization,
-                                        size_t most) {
+std::unique_ptr<AxisPropagation> StepLayouts::chooseParameterSplits(
+    ArrayRef<ParameterGroup> groups, const AxisPropagation &batch,
+    const Factorization &factorization, size_t most) {
   struct Trial {
     Factorization factorization;
     AxisCosts costs;
@@ -319,24 +322,33 @@ void StepLayouts::chooseParameterSplits(ArrayRef<ParameterGroup> groups,
   };
   MLIRContext *context = function.getContext();
   SmallVector<std::unique_ptr<Trial>> trials(context->getNumThreads());
+  std::unique_ptr<AxisPropagation> cheapest;
+  SmallVector<unsigned> cheapestPieces;
   auto estimate = [&](ArrayRef<SmallVector<unsigned>> choices,
                       MutableArrayRef<double> seconds) {
+    std::vector<std::unique_ptr<AxisPropagation>> tried(choices.size());
     parallelFor(context, 0, choices.size(), [&](size_t i) {
       std::unique_ptr<Trial> &trial = trials[i];
       if (!trial)
         trial = std::make_unique<Trial>(factorization, cluster);
-      AxisPropagation propagation(
+      tried[i] = std::make_unique<AxisPropagation>(
           function,
           seedSplits(innerOptions(batch, trial->factorization, trial->costs),
                      groups, choices[i]));
-      propagation.run();
-      seconds[i] = propagation.getSeconds();
+      tried[i]->run();
+      seconds[i] = tried[i]->getSeconds();
     });
+    for (auto [own, pieces] : llvm::zip_equal(tried, choices))
+      if (!cheapest || own->getSeconds() < cheapest->getSeconds()) {
+        cheapest = std::move(own);
+        cheapestPieces = pieces;
+      }
   };
   splits = chooseSplits(groups, estimate, most, trials.size());
   for (auto [group, piece, seconds] :
        llvm::zip_equal(groups, splits->pieces, splits->alternatives))
     explainSplit(group, piece, seconds, splits->isComplete);
+  return cheapestPieces == splits->pieces ? std::move(cheapest) : nullptr;
 }
 
 } // namespace whale

@@ -55,9 +55,11 @@ private:
   AxisPropagation::Options seedSplits(AxisPropagation::Options options,
                                       llvm::ArrayRef<ParameterGroup> groups,
                                       llvm::ArrayRef<unsigned> pieces) const;
-  void chooseParameterSplits(llvm::ArrayRef<ParameterGroup> groups,
-                             const AxisPropagation &batch,
-                             const Factorization &factorization, size_t most);
+  /// Returns what was propagated in the trial of the choice, if it is at hand.
+  std::unique_ptr<AxisPropagation>
+  chooseParameterSplits(llvm::ArrayRef<ParameterGroup> groups,
+                        const AxisPropagation &batch,
+                        const Factorization &factorization, size_t most);
 
   mlir::func::FuncOp function;
   const Cluster &cluster;
