@@ -64,6 +64,32 @@ struct ScatterDims {
            windowSize(operandDim) < operand.getDimSize(operandDim);
   }
 
+  /// The updates, and of windows that are moved each element, whose places may
+  /// meet.
+  int64_t countItems() const {
+    int64_t items = 1;
+    for (int64_t dim : placeDims)
+      items *= updates.getDimSize(dim);
+    for (auto [window, dim] :
+         llvm::zip_equal(numbers.getUpdateWindowDims(), operandOfWindow))
+      if (isMoved(dim))
+        items *= updates.getDimSize(window);
+    return items;
+  }
+
+  /// Whether no two elements of the updates have the same place: of one window,
+  /// and of those of different batches, none has.
+  bool isUnique(mlir::stablehlo::ScatterOp op) const {
+    if (op.getUniqueIndices())
+      return true;
+    int64_t windows = 1;
+    for (int64_t dim = 0; dim < indices.getRank(); ++dim)
+      if (dim != numbers.getIndexVectorDim() &&
+          !llvm::is_contained(numbers.getScatterIndicesBatchingDims(), dim))
+        windows *= indices.getDimSize(dim);
+    return windows == 1;
+  }
+
   /// The largest dimension of the updates that alone decides where in a
   /// dimension of the operand an update goes: its points never meet.
   std::optional<int64_t> findParallelDim() const {
@@ -109,6 +135,9 @@ struct ScatterDims {
     return inside;
   }
 };
+
+/// The items (ScatterDims::countItems) that these kernels take.
+int64_t getMostItems(mlir::stablehlo::ScatterOp op);
 
 /// Replaces a scatter by kernels in which no thread takes many updates. Nothing
 /// if it has too many of them.

@@ -26,19 +26,14 @@ public:
   llvm::LogicalResult runUnique();
   llvm::LogicalResult runSorted();
   llvm::LogicalResult runLinked();
-  bool isSortable() const {
-    return runItems <= kMostItems && llvm::isInt<32>(items) &&
-           llvm::isInt<31>(dims.operand.getNumElements());
-  }
-  bool isLinkable() const { return items <= kLinkItems * kMostLinks; }
 
-private:
   /// Items of a run, and runs that a thread may have to combine.
   static constexpr int64_t kItems = 64, kMostItems = 4096, kMostRuns = 4096;
   /// Items of an element that one kernel takes where they cannot be combined
   /// first, and such kernels.
   static constexpr int64_t kLinkItems = 4000, kMostLinks = 64;
 
+private:
   using Values = llvm::SmallVector<mlir::Value>;
 
   /// Dimensions that a number counts through, the last one the fastest.

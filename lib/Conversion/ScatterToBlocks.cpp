@@ -19,7 +19,7 @@
 // ScatterLinks.cpp.
 //
 // Nothing is atomic: the order follows from the indices and the shapes. Where
-// indices are said to be unique, one kernel takes each item alone.
+// no two items meet, one kernel takes each alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +61,7 @@ ScatterBlocks::ScatterBlocks(PatternRewriter &rewriter, stablehlo::ScatterOp op,
     (dims.isMoved(dim) ? itemDims : freeDims).push_back(window);
   for (size_t dim = strides.size(); dim-- > 1;)
     strides[dim - 1] = strides[dim] * dims.operand.getDimSize(dim);
-  for (int64_t dim : itemDims)
-    items *= dims.updates.getDimSize(dim);
+  items = dims.countItems();
   for (int64_t dim : freeDims)
     width *= dims.updates.getDimSize(dim);
   runItems = std::max<int64_t>(kItems, llvm::divideCeil(items, kMostRuns));
@@ -230,17 +229,23 @@ FailureOr<SmallVector<Value>> ScatterBlocks::sortItems() {
   return sorted;
 }
 
+int64_t whale::getMostItems(stablehlo::ScatterOp op) {
+  if (ScatterDims(op).isUnique(op))
+    return std::numeric_limits<int64_t>::max();
+  return isAssociative(op)
+             ? ScatterBlocks::kMostItems * ScatterBlocks::kMostRuns
+             : ScatterBlocks::kLinkItems * ScatterBlocks::kMostLinks;
+}
+
 std::optional<LogicalResult>
 whale::lowerScatterBlocks(PatternRewriter &rewriter, stablehlo::ScatterOp op,
                           const ScatterDims &dims) {
   ScatterBlocks scatter(rewriter, op, dims);
-  if (op.getUniqueIndices())
+  if (dims.isUnique(op))
     return scatter.runUnique();
-  if (!scatter.isSortable())
+  // Keys are of 32 bits.
+  if (dims.countItems() > getMostItems(op) ||
+      !llvm::isInt<32>(dims.operand.getNumElements()))
     return std::nullopt;
-  if (isAssociative(op))
-    return scatter.runSorted();
-  if (!scatter.isLinkable())
-    return std::nullopt;
-  return scatter.runLinked();
+  return isAssociative(op) ? scatter.runSorted() : scatter.runLinked();
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -18,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from orders import run_orders
+from orders import run_orders, run_text
 
 # Lines of one element, several lines of a block, parts that fill a block and
 # do not, and several rounds of merging.
@@ -268,9 +269,36 @@ class Linked:
         return self.text
 
 
+def check_divided(arguments) -> int:
+    """How many results of `scatters` differ on the processor where they are in
+    parts of at most seven updates."""
+    lowered = jax.jit(
+        lambda arrays: list(scatters(arrays)), keep_unused=True
+    ).lower(arguments)
+    text = lowered.as_text()
+    divided = subprocess.run(
+        [
+            "whale-opt",
+            "--pass-pipeline=builtin.module("
+            "func.func(whale-divide-scatters{most=7}))",
+        ],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "sizes = [7, 1]" in divided
+    results = [
+        run_text(program, arguments, lowered.out_info)
+        for program in (text, divided)
+    ]
+    # The larger one of zeros of both signs is either.
+    return sum(not np.array_equal(a, b, equal_nan=True) for a, b in zip(*results))
+
+
 def main() -> None:
     arguments = list(make_arguments(np.random.default_rng(0)))
-    count = wrong = 0
+    count, wrong = 0, check_divided(arguments[1:3])
     for lowered in (jax.jit(program).lower(arguments), Linked(arguments)):
         expected, runs = run_orders(lowered, arguments, SEEDS)
         count += len(expected)

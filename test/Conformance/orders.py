@@ -18,6 +18,20 @@ from whale.dtypes import element_name
 SEED = "WHALE_EMULATOR_SEED"
 
 
+def describe(out_info: Any) -> list[Tensor]:
+    return [
+        Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
+        for leaf in jax.tree.leaves(out_info)
+    ]
+
+
+def run_text(text: str, arguments: Any, out_info: Any) -> list[np.ndarray]:
+    """The results on the processor."""
+    flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
+    with compiled(text, "1") as path:
+        return run_compiled(path, flat, describe(out_info))[0]
+
+
 def run_orders(
     lowered: Any, arguments: Any, seeds: Iterable[str]
 ) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
@@ -28,12 +42,8 @@ def run_orders(
     """
     text = lowered.as_text(debug_info=True)
     flat = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
-    types = [
-        Tensor(element_name(np.dtype(leaf.dtype)), leaf.shape)
-        for leaf in jax.tree.leaves(lowered.out_info)
-    ]
-    with compiled(text, "1") as path:
-        expected = run_compiled(path, flat, types)[0]
+    types = describe(lowered.out_info)
+    expected = run_text(text, arguments, lowered.out_info)
     runs = []
     with compiled(text, "1", "cuda-emulated") as path:
         for seed in seeds:

@@ -89,6 +89,85 @@ def ConvolutionGradients
   }];
 }
 
+def DivideScatters : Pass<"whale-divide-scatters", "::mlir::func::FuncOp"> {
+  let summary = "Makes loops of scatters with many updates";
+  let description = [{
+    The kernels of a scatter on a GPU take 16,777,216 updates, or elements of
+    windows that are moved, where updates can be combined first (sums, maxima
+    and the like, the last one), and 256,000 where several operations make of an
+    element and an update the next element. With more, a scatter becomes a
+    counted loop over parts of the outermost dimension of its indices that has
+    no batches; what is left of it is a scatter behind the loop. A part may be
+    divided again, along the next dimension. Scatters to unique places stay.
+    `most` is another number of updates.
+
+    Example with `most=4`:
+    ```mlir
+    func.func @main(%x: tensor<3xf32>, %i: tensor<7x1xi32>, %u: tensor<7xf32>)
+        -> tensor<3xf32> {
+      %0 = "stablehlo.scatter"(%x, %i, %u) <{
+          scatter_dimension_numbers = #stablehlo.scatter<
+              inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+              index_vector_dim = 1>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }) : (tensor<3xf32>, tensor<7x1xi32>, tensor<7xf32>) -> tensor<3xf32>
+      return %0 : tensor<3xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<3xf32>, %arg1: tensor<7x1xi32>,
+        %arg2: tensor<7xf32>) -> tensor<3xf32> {
+      %c = stablehlo.constant dense<0> : tensor<i64>
+      %0:2 = stablehlo.while(%iterArg = %c, %iterArg_0 = %arg0) : tensor<i64>,
+          tensor<3xf32>
+      cond {
+        %c_1 = stablehlo.constant dense<1> : tensor<i64>
+        %4 = stablehlo.compare LT, %iterArg, %c_1 : (tensor<i64>, tensor<i64>)
+            -> tensor<i1>
+        stablehlo.return %4 : tensor<i1>
+      } do {
+        %c_1 = stablehlo.constant dense<4> : tensor<i64>
+        %4 = stablehlo.multiply %iterArg, %c_1 : tensor<i64>
+        %c_2 = stablehlo.constant dense<1> : tensor<i64>
+        %5 = stablehlo.add %iterArg, %c_2 : tensor<i64>
+        %6 = stablehlo.dynamic_slice %arg1, %4, %c, sizes = [4, 1]
+            : (tensor<7x1xi32>, tensor<i64>, tensor<i64>) -> tensor<4x1xi32>
+        %7 = stablehlo.dynamic_slice %arg2, %4, sizes = [4]
+            : (tensor<7xf32>, tensor<i64>) -> tensor<4xf32>
+        %8 = "stablehlo.scatter"(%iterArg_0, %6, %7)
+            <{scatter_dimension_numbers = #stablehlo.scatter<
+            inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+            index_vector_dim = 1>}> ({
+        ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
+          %9 = stablehlo.add %arg3, %arg4 : tensor<f32>
+          stablehlo.return %9 : tensor<f32>
+        }) : (tensor<3xf32>, tensor<4x1xi32>, tensor<4xf32>) -> tensor<3xf32>
+        stablehlo.return %5, %8 : tensor<i64>, tensor<3xf32>
+      }
+      %1 = stablehlo.slice %arg1 [4:7, 0:1] : (tensor<7x1xi32>)
+          -> tensor<3x1xi32>
+      %2 = stablehlo.slice %arg2 [4:7] : (tensor<7xf32>) -> tensor<3xf32>
+      %3 = "stablehlo.scatter"(%0#1, %1, %2)
+          <{scatter_dimension_numbers = #stablehlo.scatter<
+            inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+            index_vector_dim = 1>}> ({
+      ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
+        %4 = stablehlo.add %arg3, %arg4 : tensor<f32>
+        stablehlo.return %4 : tensor<f32>
+      }) : (tensor<3xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<3xf32>
+      return %3 : tensor<3xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"most", "most", "int64_t", "0",
+           "Updates that a scatter may have; 0: those that the kernels take">
+  ];
+}
+
 def DivideWindows : Pass<"whale-divide-windows", "::mlir::func::FuncOp"> {
   let summary = "Makes several windows of one that has many terms";
   let description = [{
