@@ -60,7 +60,9 @@ private:
   llvm::FailureOr<Values> joinRuns(llvm::ArrayRef<mlir::Value> results,
                                    llvm::ArrayRef<mlir::Value> rests,
                                    mlir::Value keys);
-  mlir::Value findEnd(KernelBuilder &k, unsigned keys, mlir::Value start) const;
+  mlir::Value findEnd(KernelBuilder &k, mlir::Value start, mlir::Value end,
+                      int64_t most,
+                      llvm::function_ref<mlir::Value(mlir::Value)> keyAt) const;
   llvm::FailureOr<Values> takeLink(int64_t link,
                                    llvm::ArrayRef<mlir::Value> results,
                                    mlir::Value keys, mlir::Value order);

@@ -18,36 +18,9 @@
 #include "ScatterBlocks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace whale;
-
-/// The first item after `start`, at most kLinkItems further, that has another
-/// key.
-Value ScatterBlocks::findEnd(KernelBuilder &k, unsigned keys,
-                             Value start) const {
-  Value high = arith::MinUIOp::create(
-      k.b, loc, k.add(start, k.index(kLinkItems)), k.index(items));
-  Value key = loadKey(k, keys, start);
-  auto search = scf::ForOp::create(k.b, loc, k.index(0),
-                                   k.index(llvm::Log2_64_Ceil(kLinkItems) + 1),
-                                   k.index(1), ValueRange{start, high});
-  OpBuilder::InsertionGuard guard(k.b);
-  k.b.setInsertionPointToStart(search.getBody());
-  // The key of `low` is the same, that of `high` is not.
-  Value low = search.getRegionIterArg(0), above = search.getRegionIterArg(1);
-  Value middle =
-      arith::ShRUIOp::create(k.b, loc, k.add(low, above), k.index(1));
-  Value isSame =
-      k.compare(arith::CmpIPredicate::eq, loadKey(k, keys, middle), key);
-  auto choose = [&](Value yes, Value no) {
-    return arith::SelectOp::create(k.b, loc, isSame, yes, no).getResult();
-  };
-  scf::YieldOp::create(k.b, loc,
-                       ValueRange{choose(middle, low), choose(above, middle)});
-  return search.getResult(1);
-}
 
 /// The results with items number `link` * kLinkItems and on of each element. A
 /// thread for each item that may be the first one of an element.
@@ -80,9 +53,11 @@ FailureOr<SmallVector<Value>> ScatterBlocks::takeLink(int64_t link,
         Values at(dims.updates.getRank());
         decode(k, free, freeDims, at);
         Value place = addFree(k, key, at);
-        Value end =
-            arith::MinUIOp::create(k.b, loc, findEnd(k, keyBuffer, start),
-                                   k.add(start, k.index(kLinkItems)));
+        Value most = arith::MinUIOp::create(
+            k.b, loc, k.add(start, k.index(kLinkItems)), k.index(items));
+        Value end = findEnd(k, start, most, kLinkItems, [&](Value item) {
+          return loadKey(k, keyBuffer, item);
+        });
         auto loop = scf::ForOp::create(k.b, loc, start, end, k.index(1),
                                        load(k, outputs, place));
         {

@@ -16,8 +16,8 @@
 //   left of it, run after run.
 //
 // Each has a thread for each run and element of the free dimensions. The first
-// reads each item once; a thread of the second reads at most one value of each
-// run.
+// reads each item once; a thread of the second finds the last run of an element
+// by halves, and reads one value of each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,25 +171,20 @@ FailureOr<SmallVector<Value>> ScatterBlocks::joinRuns(ArrayRef<Value> results,
           k.b, loc, goesOn, k.inside(key, dims.operand.getNumElements()));
       k.when(goesOn, [&] {
         Value place = addFree(k, key, at);
-        auto loop =
-            scf::ForOp::create(k.b, loc, k.add(run, k.index(1)), k.index(runs),
-                               k.index(1), load(k, outputs, place));
+        Value start = k.add(run, k.index(1));
+        Value end = findEnd(k, start, k.index(runs), runs, [&](Value other) {
+          return keyAt(k.mul(other, k.index(runItems)));
+        });
+        auto loop = scf::ForOp::create(k.b, loc, start, end, k.index(1),
+                                       load(k, outputs, place));
         {
           OpBuilder::InsertionGuard guard(k.b);
           k.b.setInsertionPointToStart(loop.getBody());
-          Value other = loop.getInductionVar();
-          Values old(loop.getRegionIterArgs());
-          Value isSame = k.compare(arith::CmpIPredicate::eq,
-                                   keyAt(k.mul(other, k.index(runItems))), key);
-          auto branch =
-              scf::IfOp::create(k.b, loc, ValueRange(old).getTypes(), isSame,
-                                /*withElseRegion=*/true);
-          scf::YieldOp::create(k.b, loc, branch.getResults());
-          k.b.setInsertionPointToStart(branch.elseBlock());
-          scf::YieldOp::create(k.b, loc, old);
-          k.b.setInsertionPointToStart(branch.thenBlock());
-          Value rest = k.add(k.mul(other, k.index(width)), free);
-          scf::YieldOp::create(k.b, loc, combine(k, old, load(k, count, rest)));
+          Value rest =
+              k.add(k.mul(loop.getInductionVar(), k.index(width)), free);
+          scf::YieldOp::create(k.b, loc,
+                               combine(k, Values(loop.getRegionIterArgs()),
+                                       load(k, count, rest)));
         }
         store(k, outputs, place, Values(loop.getResults()));
       });

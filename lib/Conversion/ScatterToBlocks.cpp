@@ -26,6 +26,7 @@
 #include "ScatterBlocks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace whale;
@@ -152,6 +153,31 @@ Value ScatterBlocks::loadKey(KernelBuilder &k, unsigned keys,
                              Value item) const {
   return arith::IndexCastUIOp::create(k.b, loc, k.b.getIndexType(),
                                       k.load(keys, item));
+}
+
+/// The first number after `start` that has another key, or `end`, which is at
+/// most `most` further; keys are in order.
+Value ScatterBlocks::findEnd(KernelBuilder &k, Value start, Value end,
+                             int64_t most,
+                             function_ref<Value(Value)> keyAt) const {
+  Value key = keyAt(start);
+  auto search = scf::ForOp::create(k.b, loc, k.index(0),
+                                   k.index(llvm::Log2_64_Ceil(most) + 1),
+                                   k.index(1), ValueRange{start, end});
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(search.getBody());
+  // The key of `low` is the same, that of `high` is not.
+  Value low = search.getRegionIterArg(0), high = search.getRegionIterArg(1);
+  Value middle = arith::ShRUIOp::create(k.b, loc, k.add(low, high), k.index(1));
+  Value isSame = k.compare(arith::CmpIPredicate::eq, keyAt(middle), key);
+  auto choose = [&](Value yes, Value no) {
+    return arith::SelectOp::create(k.b, loc, isSame, yes, no).getResult();
+  };
+  scf::YieldOp::create(k.b, loc,
+                       ValueRange{choose(middle, low), choose(high, middle)});
+  // What is loaded says nothing of how far it is.
+  k.b.setInsertionPointAfter(search);
+  return arith::MinUIOp::create(k.b, loc, search.getResult(1), end);
 }
 
 LogicalResult ScatterBlocks::runUnique() {
