@@ -27,6 +27,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Step/Costs.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace whale {
@@ -48,8 +49,7 @@ static ArrayRef<int64_t> getShape(Value value) {
 static int64_t countTerms(ArrayRef<WindowDim> window) {
   int64_t terms = 1;
   for (const WindowDim &dim : window)
-    if (llvm::MulOverflow(terms, dim.size, terms))
-      return std::numeric_limits<int64_t>::max();
+    terms = multiplyCosts(terms, dim.size);
   return terms;
 }
 

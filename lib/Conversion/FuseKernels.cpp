@@ -61,7 +61,7 @@ static constexpr unsigned kCheapBody = 4, kCheapBodyOfGpu = 16;
 // Properties
 //===----------------------------------------------------------------------===//
 
-static bool isParallel(GenericOp op) {
+bool whale::isParallel(GenericOp op) {
   return op.getNumReductionLoops() == 0 &&
          llvm::all_of(op.getRegionOutputArgs(),
                       [](Value init) { return init.use_empty(); });
@@ -181,7 +181,7 @@ private:
   const Entry &get(GenericOp op) {
     auto [it, isNew] = known.try_emplace(op);
     if (isNew)
-      it->second = {::isParallel(op), ::isCheap(op), ::getBodySize(op)};
+      it->second = {whale::isParallel(op), ::isCheap(op), ::getBodySize(op)};
     return it->second;
   }
 

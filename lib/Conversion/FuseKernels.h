@@ -23,6 +23,12 @@ void inlineBody(mlir::OpBuilder &b, mlir::linalg::GenericOp from,
                 mlir::IRMapping &mapping,
                 llvm::SmallVectorImpl<mlir::Value> &yielded);
 
+/// Whether each point of the loops gives an element from what it reads alone.
+bool isParallel(mlir::linalg::GenericOp op);
+
+/// Whether `value` is there before `op`.
+bool isBefore(mlir::Value value, mlir::Operation *op);
+
 /// `op`, with one operand for the same tensor read through the same map.
 mlir::linalg::GenericOp mergeInputs(mlir::RewriterBase &rewriter,
                                     mlir::linalg::GenericOp op);

@@ -141,12 +141,8 @@ static bool isReduced(GenericOp op, unsigned dim) {
 /// its order is does not depend on the loops around it.
 static bool isSimple(GenericOp op) {
   for (OpOperand &init : op.getDpsInitsMutable()) {
-    AffineMap map = op.getMatchingIndexingMap(&init);
-    bool accumulates = true;
-    for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
-      accumulates &= !isReduced(op, dim) || !map.isFunctionOfDim(dim);
     unsigned number = init.getOperandNumber() - op.getNumDpsInputs();
-    if (accumulates && !LoopNest::findCombiner(op, number))
+    if (isAccumulated(op, number) && !LoopNest::findCombiner(op, number))
       return false;
   }
   return true;

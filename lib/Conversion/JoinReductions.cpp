@@ -31,32 +31,20 @@ using linalg::GenericOp;
 /// Points of a parallel operation that has nothing to do but to be launched.
 static constexpr int64_t kFewPoints = 64 * 1024;
 
-/// Whether a result is the same for all steps of the reduction loops.
-static bool isAccumulated(GenericOp op, OpResult result) {
-  AffineMap map = op.getIndexingMapMatchingResult(result);
-  for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
-    if (iterator == utils::IteratorType::reduction && map.isFunctionOfDim(dim))
-      return false;
-  return true;
-}
-
 /// Whether threads can share the operation out, also as a part of another one.
 static bool canJoin(GenericOp op) {
   if (op.getNumReductionLoops() == 0) {
     int64_t points = 1;
     for (int64_t size : op.getStaticLoopRanges())
       points *= size;
-    return points <= kFewPoints && op.getNumDpsInputs() > 0 &&
+    return points <= kFewPoints && op.getNumDpsInputs() > 0 && isParallel(op) &&
            llvm::all_of(op->getResults(), [&](OpResult result) {
-             unsigned number = result.getResultNumber();
-             return !op.payloadUsesValueFromOperand(
-                        op.getDpsInitOperand(number)) &&
-                    !findStore(op, number);
+             return !findStore(op, result.getResultNumber());
            });
   }
   return llvm::all_of(op->getResults(), [&](OpResult result) {
     unsigned number = result.getResultNumber();
-    return isAccumulated(op, result)
+    return isAccumulated(op, number)
                ? LoopNest::findCombiner(op, number) != nullptr
                : !op.payloadUsesValueFromOperand(op.getDpsInitOperand(number));
   });
@@ -66,10 +54,9 @@ static bool canJoin(GenericOp op) {
 /// that needs nothing else. Those are added to `moved`, in order.
 static bool isBefore(Value value, Operation *place,
                      llvm::SetVector<Operation *> &moved) {
-  Operation *maker = value.getDefiningOp();
-  if (!maker || maker->getBlock() != place->getBlock() ||
-      maker->isBeforeInBlock(place))
+  if (isBefore(value, place))
     return true;
+  Operation *maker = value.getDefiningOp();
   auto generic = dyn_cast<GenericOp>(maker);
   if ((!generic || generic.getNumDpsInputs() > 0) &&
       !isa<tensor::EmptyOp, stablehlo::ConstantOp>(maker))
@@ -125,7 +112,8 @@ static bool canJoin(GenericOp to, GenericOp op,
       return isBefore(operand.get(), to, moved);
     auto made = cast<OpResult>(operand.get());
     return op.isDpsInput(&operand) &&
-           (to.getNumReductionLoops() == 0 || !isAccumulated(to, made)) &&
+           (to.getNumReductionLoops() == 0 ||
+            !isAccumulated(to, made.getResultNumber())) &&
            to.getIndexingMapMatchingResult(made) ==
                op.getMatchingIndexingMap(&operand);
   });

@@ -27,13 +27,6 @@ using linalg::GenericOp;
 /// Beyond these a loop spends its time with addresses.
 static constexpr unsigned kMaxOperands = 48;
 
-static bool isParallel(GenericOp op) {
-  return op.getNumReductionLoops() == 0 &&
-         llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
-           return !op.payloadUsesValueFromOperand(&init);
-         });
-}
-
 /// Whether all results are stored in slices and nothing else.
 static bool onlyStores(GenericOp op) {
   for (unsigned number = 0; number < op->getNumResults(); ++number)
@@ -42,8 +35,7 @@ static bool onlyStores(GenericOp op) {
   return true;
 }
 
-/// Whether `value` is there before `op`.
-static bool isBefore(Value value, Operation *op) {
+bool whale::isBefore(Value value, Operation *op) {
   Operation *maker = value.getDefiningOp();
   return !maker || maker->getBlock() != op->getBlock() ||
          maker->isBeforeInBlock(op);
@@ -159,7 +151,7 @@ static GenericOp findHost(GenericOp op, SmallVectorImpl<AffineExpr> &loops) {
   auto consider = [&](Operation *other) {
     auto generic = dyn_cast_or_null<GenericOp>(other);
     if (generic && generic != op && generic->getBlock() == op->getBlock() &&
-        generic->isBeforeInBlock(op) && isParallel(generic) &&
+        generic->isBeforeInBlock(op) && whale::isParallel(generic) &&
         !llvm::is_contained(candidates, generic))
       candidates.push_back(generic);
   };
@@ -184,7 +176,7 @@ static GenericOp findHost(GenericOp op, SmallVectorImpl<AffineExpr> &loops) {
         !llvm::all_of(needed,
                       [&](Value value) {
                         return value.getDefiningOp() == to ||
-                               isBefore(value, to);
+                               whale::isBefore(value, to);
                       }) ||
         !canStore(to))
       continue;
@@ -215,7 +207,7 @@ void whale::joinStores(RewriterBase &rewriter, Block &block) {
   SmallVector<GenericOp> generics(block.getOps<GenericOp>());
   for (GenericOp op : generics) {
     SmallVector<AffineExpr> loops;
-    if (!isParallel(op) || !onlyStores(op))
+    if (!whale::isParallel(op) || !onlyStores(op))
       continue;
     if (GenericOp to = findHost(op, loops)) {
       GenericOp joined = whale::joinOperations(rewriter, to, op, loops);

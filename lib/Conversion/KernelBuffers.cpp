@@ -16,8 +16,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "whale/Step/Costs.h"
 #include "whale/Transforms/Attributes.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace whale;
@@ -90,17 +90,10 @@ void LoopNest::findInplace(KernelOp kernel) {
     kernel.setInplace(inplace);
 }
 
-/// What is more than a number says is the largest one.
-static int64_t multiply(int64_t a, int64_t b) {
-  int64_t product;
-  return llvm::MulOverflow(a, b, product) ? std::numeric_limits<int64_t>::max()
-                                          : product;
-}
-
 int64_t LoopNest::countIterations() const {
   int64_t iterations = 1;
   for (int64_t size : sizes)
-    iterations = multiply(iterations, size);
+    iterations = multiplyCosts(iterations, size);
   return iterations;
 }
 
@@ -112,7 +105,7 @@ int64_t LoopNest::countFlops() {
         !isa<arith::ConstantOp>(inner))
       ++operations;
   });
-  return multiply(operations, countIterations());
+  return multiplyCosts(operations, countIterations());
 }
 
 /// Of a tensor of which a nest reads a slice, no more than that.

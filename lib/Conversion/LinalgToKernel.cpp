@@ -68,11 +68,11 @@ static void addExpr(Access &access, AffineExpr expr, int64_t scale) {
           scale * cast<AffineConstantExpr>(binary.getRHS()).getValue());
 }
 
-bool LoopNest::isAccumulated(unsigned number) {
+bool whale::isAccumulated(linalg::GenericOp op, unsigned number) {
   if (op.getNumReductionLoops() == 0)
     return op.payloadUsesValueFromOperand(op.getDpsInitOperand(number));
   AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(number));
-  for (unsigned dim = 0; dim < sizes.size(); ++dim)
+  for (unsigned dim = 0; dim < op.getNumLoops(); ++dim)
     if (isReduction(op.getIteratorTypesArray()[dim]) &&
         map.isFunctionOfDim(dim))
       return false;

@@ -69,6 +69,10 @@ constexpr int64_t kRun = 32;
 mlir::Value allocateShared(mlir::OpBuilder &b, mlir::Location loc,
                            int64_t count, mlir::Type type);
 
+/// Whether result `number` collects over the reduction loops; another one is
+/// stored in every iteration.
+bool isAccumulated(mlir::linalg::GenericOp op, unsigned number);
+
 class LoopNest {
 public:
   LoopNest(mlir::RewriterBase &rewriter, mlir::linalg::GenericOp op)
@@ -229,9 +233,9 @@ private:
   mlir::linalg::GenericOp makeChunkSums(int64_t chunks);
   void splitReduction(mlir::linalg::GenericOp second);
 
-  /// True if result `number` collects over the reduction loops; another one is
-  /// stored in every iteration.
-  bool isAccumulated(unsigned number);
+  bool isAccumulated(unsigned number) {
+    return whale::isAccumulated(op, number);
+  }
 
   mlir::RewriterBase &rewriter;
   mlir::linalg::GenericOp op;

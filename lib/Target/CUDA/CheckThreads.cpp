@@ -19,6 +19,7 @@
 #include "mlir/IR/Matchers.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Step/Costs.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Target/CUDA/Passes.h"
 #include "llvm/Support/MathExtras.h"
@@ -40,16 +41,6 @@ static std::optional<int64_t> getConstant(Value value) {
   return std::nullopt;
 }
 
-static int64_t add(int64_t a, int64_t b) {
-  int64_t sum;
-  return llvm::AddOverflow(a, b, sum) ? kUnknown : sum;
-}
-
-static int64_t multiply(int64_t a, int64_t b) {
-  int64_t product;
-  return llvm::MulOverflow(a, b, product) ? kUnknown : product;
-}
-
 /// What an index, which is not negative, is at most.
 static int64_t findMost(Value value) {
   if (std::optional<int64_t> constant = getConstant(value))
@@ -65,9 +56,9 @@ static int64_t findMost(Value value) {
   if (isa<arith::SelectOp>(op))
     return std::max(most(1), most(2));
   if (isa<arith::AddIOp>(op))
-    return add(most(0), most(1));
+    return addCosts(most(0), most(1));
   if (isa<arith::MulIOp>(op))
-    return multiply(most(0), most(1));
+    return multiplyCosts(most(0), most(1));
   if (isa<arith::RemUIOp>(op))
     return std::max<int64_t>(most(1) - 1, 0);
   // What is taken away is not more.
@@ -80,8 +71,8 @@ static int64_t findMost(Value value) {
 static int64_t findDistance(Value value, Value from) {
   if (value == from)
     return 0;
-  int64_t distance = add(findMost(value),
-                         -std::max<int64_t>(getConstant(from).value_or(0), 0));
+  int64_t distance = addCosts(
+      findMost(value), -std::max<int64_t>(getConstant(from).value_or(0), 0));
   // Not nearer than what something is added to.
   if (auto sum = from.getDefiningOp<arith::AddIOp>())
     for (Value part : sum->getOperands())
@@ -121,7 +112,7 @@ static int64_t countElements(Region &region, func::FuncOp kernel) {
   for (Operation &op : region.getOps()) {
     int64_t inside = 0;
     for (Region &inner : op.getRegions())
-      inside = add(inside, countElements(inner, kernel));
+      inside = addCosts(inside, countElements(inner, kernel));
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
       // A thread or a block does one iteration of the kernel.
       bool isOne =
@@ -129,11 +120,11 @@ static int64_t countElements(Region &region, func::FuncOp kernel) {
           loop.getUpperBound() == kernel.getArguments().take_back(2)[1];
       inside = loop->hasAttr(kTilesAttrName) ? 1 : std::max<int64_t>(inside, 1);
       if (!isOne)
-        inside = multiply(inside, countTrips(loop));
+        inside = multiplyCosts(inside, countTrips(loop));
     } else if (isa<scf::WhileOp>(op)) {
       inside = kUnknown;
     }
-    count = add(count, inside);
+    count = addCosts(count, inside);
   }
   return count;
 }
@@ -146,8 +137,8 @@ struct CheckThreads : whale::impl::CheckThreadsBase<CheckThreads> {
   void check(func::FuncOp kernel) {
     int64_t bytes = 0;
     for (memref::AllocaOp array : findSharedMemory(kernel))
-      bytes = add(llvm::alignTo(bytes, kSharedAlignment),
-                  getTensorBytes(array.getType()));
+      bytes = addCosts(llvm::alignTo(bytes, kSharedAlignment),
+                       getTensorBytes(array.getType()));
     if (bytes > kMaxSharedBytes) {
       kernel.emitError("a block of the GPU would need ")
           << bytes << " bytes of shared memory for this one: more than "
