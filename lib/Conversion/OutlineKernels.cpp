@@ -26,6 +26,7 @@
 #include "mlir/IR/Threading.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 
 #include <unordered_map>
@@ -43,10 +44,7 @@ using namespace whale;
 static constexpr int64_t kMaxConstantBytes = 16384;
 
 static bool isLarge(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return tensor.getElementType().isIntOrFloat() &&
-         tensor.getNumElements() * tensor.getElementTypeBitWidth() / 8 >
-             kMaxConstantBytes;
+  return getTensorBytes(type) > kMaxConstantBytes;
 }
 
 /// Pattern: stablehlo.constant (large, one value) -> linalg.generic before each
@@ -56,10 +54,10 @@ static void fillLargeConstants(IRRewriter &rewriter, func::FuncOp function) {
   for (auto op : llvm::make_early_inc_range(
            function.getBody().front().getOps<stablehlo::ConstantOp>())) {
     auto type = cast<RankedTensorType>(op.getType());
-    auto value = dyn_cast<SplatElementsAttr>(op.getValue());
-    if (!value || !isLarge(type) ||
-        getStorageType(type.getElementType()) != type.getElementType())
+    Attribute value = matchSplat(op);
+    if (!value || !isLarge(type))
       continue;
+    RankedTensorType storage = getStorageType(type);
     for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
       Operation *user =
           function.getBody().front().findAncestorOpInBlock(*use.getOwner());
@@ -67,20 +65,22 @@ static void fillLargeConstants(IRRewriter &rewriter, func::FuncOp function) {
         continue;
       rewriter.setInsertionPoint(user);
       Value empty = tensor::EmptyOp::create(
-          rewriter, op.getLoc(), type.getShape(), type.getElementType());
+          rewriter, op.getLoc(), storage.getShape(), storage.getElementType());
       auto fill = linalg::GenericOp::create(
-          rewriter, op.getLoc(), type, ValueRange(), empty,
+          rewriter, op.getLoc(), storage, ValueRange(), empty,
           rewriter.getMultiDimIdentityMap(type.getRank()),
           SmallVector<utils::IteratorType>(type.getRank(),
                                            utils::IteratorType::parallel),
           [&](OpBuilder &b, Location loc, ValueRange) {
             linalg::YieldOp::create(
-                b, loc,
-                arith::ConstantOp::create(b, loc,
-                                          value.getSplatValue<TypedAttr>())
-                    .getResult());
+                b, loc, makeConstant(b, loc, value, type.getElementType()));
           });
-      use.set(fill.getResult(0));
+      Value filled = fill.getResult(0);
+      if (storage != type)
+        filled = UnrealizedConversionCastOp::create(rewriter, op.getLoc(), type,
+                                                    filled)
+                     .getResult(0);
+      use.set(filled);
     }
   }
 }

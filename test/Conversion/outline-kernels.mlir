@@ -234,6 +234,22 @@ func.func @large_constant()
 
 // -----
 
+// The same of complex and unsigned numbers.
+// CHECK-LABEL: @large_others
+// CHECK: %[[C:.*]] = whale.launch @{{.*}}() : () -> tensor<64x128xcomplex<f32>>
+// CHECK: %[[U:.*]] = whale.launch @{{.*}}() : () -> tensor<64x1024xui8>
+// CHECK: return %[[C]], %[[U]]
+// CHECK: complex.create
+// CHECK: arith.constant -1 : i8
+func.func @large_others()
+    -> (tensor<64x128xcomplex<f32>>, tensor<64x1024xui8>) {
+  %0 = stablehlo.constant dense<(1.0, 2.0)> : tensor<64x128xcomplex<f32>>
+  %1 = stablehlo.constant dense<255> : tensor<64x1024xui8>
+  return %0, %1 : tensor<64x128xcomplex<f32>>, tensor<64x1024xui8>
+}
+
+// -----
+
 // A loop writes a slice into the tensor that is updated, at a place that is
 // forced to be inside; a constant place needs no operand.
 // CHECK-LABEL: @store_slice
