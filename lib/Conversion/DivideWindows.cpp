@@ -29,6 +29,7 @@
 #include "whale/Conversion/Passes.h"
 #include "whale/Step/Costs.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 namespace whale {
 #define GEN_PASS_DEF_DIVIDEWINDOWS

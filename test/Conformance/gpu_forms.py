@@ -293,7 +293,10 @@ def check_divided(arguments) -> int:
         for program in (text, divided)
     ]
     # The larger one of zeros of both signs is either.
-    return sum(not np.array_equal(a, b, equal_nan=True) for a, b in zip(*results))
+    return sum(
+        not np.array_equal(a, b, equal_nan=True)
+        for a, b in zip(*results, strict=True)
+    )
 
 
 def main() -> None:
