@@ -10,6 +10,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -21,7 +23,66 @@ static TypedAttr getBits(TypedAttr value, Type integers) {
   return cast<DenseElementsAttr>(value).bitcast(getElementTypeOrSelf(integers));
 }
 
+/// Whether a value of f32 that is no number has zeros in the 16 bits that bf16
+/// lacks: of what instructions compute from such operands, as the processor's
+/// own NaNs do and those that it passes on keep their bits.
+static bool hasShortNans(Value value, int depth = 3) {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0)
+    return false;
+  if (auto wider = dyn_cast<arith::ExtFOp>(op))
+    return getElementTypeOrSelf(wider.getIn()).isBF16();
+  FloatAttr constant;
+  DenseFPElementsAttr constants;
+  if (matchPattern(op, m_Constant(&constants)) && constants.isSplat())
+    return !constants.getSplatValue<APFloat>().isNaN();
+  if (matchPattern(op, m_Constant(&constant)))
+    return !constant.getValue().isNaN();
+  if (!isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp,
+           arith::NegFOp>(op))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    return hasShortNans(operand, depth - 1);
+  });
+}
+
 namespace {
+
+/// Pattern: rounds an f32 to bf16 in five integer instructions where it needn't
+/// ask whether the value is a number: adding to the bits of a short NaN half of
+/// the last place carries into none of those that stay.
+struct RoundShortNans : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isBF16() ||
+        !getElementTypeOrSelf(op.getIn()).isF32() || !hasShortNans(op.getIn()))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    auto like = [&](Type element) -> Type {
+      auto shaped = dyn_cast<ShapedType>(op.getType());
+      return shaped ? shaped.clone(element) : element;
+    };
+    Type i32 = like(b.getI32Type());
+    auto makeConstant = [&](int64_t value) -> Value {
+      TypedAttr attribute = b.getI32IntegerAttr(value);
+      if (auto shaped = dyn_cast<ShapedType>(i32))
+        attribute = DenseElementsAttr::get(shaped, attribute);
+      return arith::ConstantOp::create(b, attribute);
+    };
+    Value bits = arith::BitcastOp::create(b, i32, op.getIn());
+    Value sixteen = makeConstant(16);
+    Value isOdd = arith::AndIOp::create(
+        b, arith::ShRUIOp::create(b, bits, sixteen), makeConstant(1));
+    Value rounded = arith::AddIOp::create(
+        b, arith::AddIOp::create(b, bits, makeConstant(0x7fff)), isOdd);
+    Value upper = arith::TruncIOp::create(
+        b, like(b.getI16Type()), arith::ShRUIOp::create(b, rounded, sixteen));
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), upper);
+    return success();
+  }
+};
 
 /// Pattern: an integer becomes bf16 by way of f32. MLIR's own folds make the
 /// one conversion of the two.
@@ -44,7 +105,13 @@ struct ConvertThroughF32 : OpRewritePattern<ConvertOp> {
 
 } // namespace
 
-void whale::expandBFloat16(Operation *root) {
+void whale::expandBFloat16(Operation *root, bool makesShortNans) {
+  // Before others take from it what operands were.
+  if (makesShortNans) {
+    RewritePatternSet patterns(root->getContext());
+    patterns.add<RoundShortNans>(root->getContext());
+    walkAndApplyPatterns(root, std::move(patterns));
+  }
   {
     RewritePatternSet patterns(root->getContext());
     patterns.add<ConvertThroughF32<arith::SIToFPOp>,

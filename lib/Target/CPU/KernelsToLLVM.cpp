@@ -109,7 +109,7 @@ LogicalResult whale::lowerKernelsToLLVM(ModuleOp module) {
   MLIRContext *context = module.getContext();
   expandExponentials(module);
   callLibm(module);
-  expandBFloat16(module);
+  expandBFloat16(module, /*makesShortNans=*/true);
   {
     RewritePatternSet patterns(context);
     populateSCFToControlFlowConversionPatterns(patterns);

@@ -22,8 +22,10 @@
 namespace whale {
 
 /// Converts between bf16 and f32 by integer arithmetic, in all of `root`, and
-/// makes constants of bf16 from their bits.
-void expandBFloat16(mlir::Operation *root);
+/// makes constants of bf16 from their bits. `makesShortNans` says that the NaNs
+/// of the processor's own have zeros in their lower 16 bits, as those of x86
+/// and not of NVIDIA GPUs, which makes rounding cheaper.
+void expandBFloat16(mlir::Operation *root, bool makesShortNans = false);
 
 /// Has `converter` lower bf16 to i16. What it converts went through
 /// `expandBFloat16`.

@@ -1,0 +1,57 @@
+"""Numbers of bf16, which kernels compute in f32 and round after each step."""
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+
+import whale as wh
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+F32 = np.float32
+
+
+def check(ours, theirs):
+    """Equal bits, except of NaNs."""
+    ours = np.asarray(ours)
+    assert ours.dtype == theirs.dtype
+    nan = np.isnan(theirs)
+    np.testing.assert_array_equal(np.isnan(ours), nan)
+    bits = np.where(nan, 0, ours.view(np.uint16))
+    np.testing.assert_array_equal(bits, np.where(nan, 0, theirs.view("u2")))
+
+
+def test_each_step_of_each_number_is_rounded_once():
+    # All numbers, and all of them in another order.
+    x = np.arange(1 << 16, dtype=np.uint16).view(BF16)
+    y = np.random.default_rng(0).permutation(x)
+
+    def step(x, y):
+        half = jnp.asarray(0.5, jnp.bfloat16)
+        return x * y + x, (x - y) * half, x / y, -(x + y)
+
+    def narrow(x):
+        return x.astype(BF16)
+
+    a, b = x.astype(F32), y.astype(F32)
+    with np.errstate(all="ignore"):
+        expected = (
+            narrow(narrow(a * b).astype(F32) + a),
+            narrow(narrow(a - b).astype(F32) * F32(0.5)),
+            narrow(a / b),
+            -narrow(a + b),
+        )
+    for ours, theirs in zip(wh.jit(step, cluster=1)(x, y), expected):
+        check(ours, theirs)
+
+
+def test_nans_of_f32_stay_nans():
+    # In the lower bits of some of them is all that tells them from infinity.
+    patterns = [0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001, 0xFF80FFFF, 0x7FFF8000]
+    x = np.resize(np.array(patterns, np.uint32), 100).view(F32)
+
+    def step(x):
+        y = x[::-1]
+        return x.astype(jnp.bfloat16), (x * y + x).astype(jnp.bfloat16)
+
+    for result in wh.jit(step, cluster=1)(x):
+        assert np.isnan(np.asarray(result).astype(F32)).all()
