@@ -9,7 +9,7 @@
 // In: queries, keys, values, perhaps a mask, a bias, and the cotangent of the
 // result. Out: the result, or the cotangents of queries, keys and values.
 //
-// The scores of a block of rows (format::AttentionSizes::blockRows) with all of
+// The scores of a block of rows (AttentionLayout::blockRows) with all of
 // their keys are computed by one product, become probabilities where they are,
 // and go into the next product, all in a core's cache; no other scores exist at
 // that time. The gradient computes them anew instead of reading them. A causal
@@ -100,8 +100,13 @@ static Matrix<const float> readMatrix(const AttentionTensor &tensor,
   if (tensor.dtype == DType::F32 && (columnStride == 1 || columns == 1) &&
       rowStride >= columns)
     return {reinterpret_cast<const float *>(from), rowStride};
-  packMatrix<float>(tensor.dtype, from, rows, rowStride, columns, columnStride,
-                    copy, /*threads=*/1);
+  if (tensor.dtype == DType::BF16 && columnStride == 1)
+    for (int64_t i = 0; i < rows; ++i)
+      convertRow(reinterpret_cast<const BFloat16 *>(from) + i * rowStride,
+                 copy + i * columns, columns);
+  else
+    packMatrix<float>(tensor.dtype, from, rows, rowStride, columns,
+                      columnStride, copy, /*threads=*/1);
   return {copy, columns};
 }
 
@@ -124,8 +129,13 @@ static void storeMatrix(const AttentionTensor &tensor, void *data,
   char *to = static_cast<char *>(data) + offset * byteSize(tensor.dtype);
   if (static_cast<void *>(from.data) == static_cast<void *>(to))
     return;
-  unpackMatrix<float>(tensor.dtype, to, rows, rowStride, columns, columnStride,
-                      from.data, /*threads=*/1);
+  if (tensor.dtype == DType::BF16 && columnStride == 1)
+    for (int64_t i = 0; i < rows; ++i)
+      convertRow(from.data + i * from.stride,
+                 reinterpret_cast<BFloat16 *>(to) + i * rowStride, columns);
+  else
+    unpackMatrix<float>(tensor.dtype, to, rows, rowStride, columns,
+                        columnStride, from.data, /*threads=*/1);
 }
 
 namespace {
@@ -156,7 +166,7 @@ public:
   HeadMatrices(const AttentionCall &call, Memory &memory)
       : call(call), keyCopy(memory.take(call.sizes.keys * call.sizes.depth)),
         valueCopy(memory.take(call.sizes.keys * call.sizes.features)),
-        queryCopy(memory.take(call.sizes.blockRows() * call.sizes.depth)) {}
+        queryCopy(memory.take(call.layout.blockRows() * call.sizes.depth)) {}
 
   void enter(int64_t next);
   Matrix<const float> query(const Block &block);
@@ -294,7 +304,8 @@ static void runTasks(const AttentionCall &call, int64_t tasks, int64_t floats,
 
 static void runForward(const AttentionCall &call) {
   const format::AttentionSizes &sizes = call.sizes;
-  int64_t blocks = sizes.blocks(), blockRows = sizes.blockRows();
+  int64_t blockRows = call.layout.blockRows();
+  int64_t blocks = (sizes.rows + blockRows - 1) / blockRows;
   const AttentionTensor &result = call.layout.results[0];
   auto run = [&](Memory memory, int64_t begin, int64_t end) {
     HeadMatrices head(call, memory);
@@ -331,13 +342,13 @@ class GradientTask {
 public:
   GradientTask(const AttentionCall &call, Memory memory)
       : call(call), sizes(call.sizes), head(call, memory),
-        scores{memory.take(sizes.blockRows() * sizes.keys), sizes.keys},
-        gradient{memory.take(sizes.blockRows() * sizes.keys), sizes.keys},
-        cotangentCopy(memory.take(sizes.blockRows() * sizes.features)),
-        queryCopy(memory.take(sizes.blockRows() * sizes.depth)),
+        scores{memory.take(call.layout.blockRows() * sizes.keys), sizes.keys},
+        gradient{memory.take(call.layout.blockRows() * sizes.keys), sizes.keys},
+        cotangentCopy(memory.take(call.layout.blockRows() * sizes.features)),
+        queryCopy(memory.take(call.layout.blockRows() * sizes.depth)),
         keyCopy(memory.take(sizes.keys * sizes.depth)),
         valueCopy(memory.take(sizes.keys * sizes.features)),
-        inverse(static_cast<size_t>(sizes.blockRows())) {}
+        inverse(static_cast<size_t>(call.layout.blockRows())) {}
 
   /// Of heads that have cotangents of keys and values in common.
   void run(const std::vector<int64_t> &heads);
@@ -428,7 +439,7 @@ void GradientTask::run(const std::vector<int64_t> &heads) {
     std::fill_n(keys.data + key * keys.stride, sizes.depth, 0.0f);
     std::fill_n(values.data + key * values.stride, sizes.features, 0.0f);
   }
-  int64_t blockRows = sizes.blockRows();
+  int64_t blockRows = call.layout.blockRows();
   for (int64_t each : heads) {
     head.enter(each);
     for (int64_t row = 0; row < sizes.rows; row += blockRows)

@@ -18,6 +18,7 @@
 #include "library/Library.h"
 #include "whale/ProgramFormat/Attention.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace whale::runtime {
@@ -59,6 +60,14 @@ struct AttentionLayout {
   std::optional<int64_t> causal;
   /// Threads that the last output, scratch memory, is for.
   int64_t threads = 1;
+
+  /// Rows whose scores are computed at a time. With a causal mask they are
+  /// fewer: each block computes scores of the keys of its last row, and half of
+  /// a single block would be masked.
+  int64_t blockRows() const {
+    constexpr int64_t mostCausal = 64;
+    return causal ? std::min(sizes.blockRows(), mostCausal) : sizes.blockRows();
+  }
 
   /// Throws Error for what is no attention, or gradient of it.
   AttentionLayout(const LibraryRequest &request, bool isGradient);

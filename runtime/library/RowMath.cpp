@@ -1,4 +1,4 @@
-//===- RowMath.cpp - Softmax of rows --------------------------------------===//
+//===- RowMath.cpp - Loops over rows of numbers ---------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -111,6 +111,16 @@ WHALE_VECTORS void softmaxGradient(const float *p, float *gradient,
                                    int64_t count, float shift, float factor) {
   for (int64_t i = 0; i < count; ++i)
     gradient[i] = p[i] * (gradient[i] - shift) * factor;
+}
+
+WHALE_VECTORS void convertRow(const BFloat16 *from, float *to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = Element<BFloat16>::load(from[i]);
+}
+
+WHALE_VECTORS void convertRow(const float *from, BFloat16 *to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = Element<BFloat16>::store(from[i]);
 }
 
 } // namespace whale::runtime

@@ -1,4 +1,4 @@
-//===- RowMath.h - Softmax of rows ------------------------------*- C++ -*-===//
+//===- RowMath.h - Loops over rows of numbers -------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,11 +9,13 @@
 #ifndef WHALE_RUNTIME_LIBRARY_ROWMATH_H
 #define WHALE_RUNTIME_LIBRARY_ROWMATH_H
 
+#include "Numeric.h"
+
 #include <cstdint>
 
 namespace whale::runtime {
 
-/// Loops over `count` neighbouring floats, in the widest vectors of the
+/// Loops over `count` neighbouring numbers, in the widest vectors of the
 /// processor. Sums have the same order for all widths.
 
 /// The largest, or -inf; what NaN gives is not specified.
@@ -31,6 +33,11 @@ float dotRows(const float *a, const float *b, int64_t count);
 /// Replaces each gradient[i] by p[i] * (gradient[i] - shift) * factor.
 void softmaxGradient(const float *p, float *gradient, int64_t count,
                      float shift, float factor);
+
+/// Converts each number to the other type, in another array; to bf16 it is
+/// rounded to nearest, ties to even.
+void convertRow(const BFloat16 *from, float *to, int64_t count);
+void convertRow(const float *from, BFloat16 *to, int64_t count);
 
 } // namespace whale::runtime
 
