@@ -124,17 +124,17 @@ static format::AttentionCall describe(Op op) {
 }
 
 //===----------------------------------------------------------------------===//
-// What cuDNN computes
+// Operands
 //===----------------------------------------------------------------------===//
 
 /// Queries, keys and values, which may be parts of larger tensors.
-struct FusedOperands {
+struct OperandViews {
   SmallVector<TensorView> views;
   /// `query_view` and so on, of those that are.
   SmallVector<NamedAttribute> attributes;
 
   template <typename Op>
-  FusedOperands(Builder &b, Op op) {
+  OperandViews(Builder &b, Op op) {
     constexpr StringLiteral names[] = {"query_view", "key_view", "value_view"};
     for (auto [operand, name] : llvm::zip(op->getOperands(), names)) {
       TensorView view = views.emplace_back(findView(operand));
@@ -148,6 +148,16 @@ struct FusedOperands {
     }
     // As those of an operation are.
     llvm::sort(attributes);
+  }
+
+  /// Whether all of them have elements, with features that are neighbours.
+  bool haveRows(const AttentionLetters &letters) const {
+    return llvm::all_of(llvm::zip(views, letters.operands),
+                        [](const auto &pair) {
+                          const auto &[view, own] = pair;
+                          return view.strides[own.find_first_of("de")] == 1 &&
+                                 !llvm::is_contained(view.shape, 0);
+                        });
   }
 
   /// What the call reads in place of the operation's.
@@ -164,12 +174,20 @@ struct FusedOperands {
       value = view.base;
     return values;
   }
+  void setAttributes(LibraryCallOp call) const {
+    for (NamedAttribute view : attributes)
+      call->setAttr(view.getName(), view.getValue());
+  }
   void clear(OperandRange operands) {
     attributes.clear();
     for (auto [view, operand] : llvm::zip(views, operands))
       view.base = operand;
   }
 };
+
+//===----------------------------------------------------------------------===//
+// What cuDNN computes
+//===----------------------------------------------------------------------===//
 
 static constexpr StringLiteral kFused = "fused_";
 /// Of the call forward.
@@ -186,7 +204,7 @@ static void planWorkspace(LibraryCallOp call,
 
 /// Calls forward; `sizes` are those of cuDNN.
 static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
-                               const FusedOperands &operands,
+                               const OperandViews &operands,
                                const format::FusedAttention &sizes) {
   std::string letters = sizes.headLetters + kRowLetter;
   SmallVector<int64_t> shape;
@@ -197,8 +215,7 @@ static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
       rewriter, op, kFused,
       {op.getType(), RankedTensorType::get(shape, rewriter.getF32Type())},
       operands.replace(op->getOperands()));
-  for (NamedAttribute view : operands.attributes)
-    call->setAttr(view.getName(), view.getValue());
+  operands.setAttributes(call);
   call->setAttr(kStatistics, rewriter.getStringAttr(letters));
   planWorkspace(call, sizes);
   return call;
@@ -207,7 +224,7 @@ static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
 /// The call forward before `op` that it is the gradient of; null if there is
 /// none.
 static LibraryCallOp findForward(AttentionGradientOp op,
-                                 const FusedOperands &operands) {
+                                 const OperandViews &operands) {
   SmallVector<Value> values = operands.replace(op->getOperands().drop_back());
   auto isView = [](NamedAttribute attribute) {
     return attribute.getName().strref().ends_with("_view");
@@ -312,7 +329,7 @@ static FusedResult findResult(AttentionGradientOp op, Value result,
 /// computes it.
 static LibraryCallOp makeForward(PatternRewriter &rewriter,
                                  AttentionGradientOp op,
-                                 const FusedOperands &operands,
+                                 const OperandViews &operands,
                                  const format::FusedAttention &sizes) {
   auto forward = AttentionOp::create(
       rewriter, op.getLoc(), op.getCotangent().getType(), op.getQuery(),
@@ -333,10 +350,16 @@ struct LowerAttention : OpRewritePattern<Op> {
 
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
-    replaceByCall(rewriter, op,
-                  makeCall(rewriter, op, "",
-                           llvm::to_vector(op->getResultTypes()),
-                           op->getOperands()));
+    if constexpr (std::is_same_v<Op, AttentionOp>)
+      absorbTranspose(rewriter, op, /*keepsFeatures=*/true);
+    OperandViews operands(rewriter, op);
+    if (!operands.haveRows(getAttentionLetters(op)))
+      operands.clear(op->getOperands());
+    LibraryCallOp call =
+        makeCall(rewriter, op, "", llvm::to_vector(op->getResultTypes()),
+                 operands.replace(op->getOperands()));
+    operands.setAttributes(call);
+    replaceByCall(rewriter, op, call);
     return success();
   }
 };
@@ -361,7 +384,7 @@ private:
                       std::string &why) const {
     absorbConverts(rewriter, op);
     absorbTranspose(rewriter, op, /*keepsFeatures=*/true);
-    FusedOperands operands(rewriter, op);
+    OperandViews operands(rewriter, op);
     format::AttentionCall call = describe(op);
     auto sizes = describeFused(call, operands, op, why);
     if (!sizes)
@@ -374,7 +397,7 @@ private:
   LogicalResult lower(AttentionGradientOp op, PatternRewriter &rewriter,
                       std::string &why) const {
     absorbConverts(rewriter, op);
-    FusedOperands operands(rewriter, op);
+    OperandViews operands(rewriter, op);
     format::AttentionCall call = describe(op);
     SmallVector<FusedResult> results;
     SmallVector<Type> types;
@@ -405,8 +428,7 @@ private:
                                        "value_result"};
     for (auto [result, name] : llvm::zip(results, names))
       gradient->setAttr(name, rewriter.getStringAttr(result.letters));
-    for (NamedAttribute view : operands.attributes)
-      gradient->setAttr(view.getName(), view.getValue());
+    operands.setAttributes(gradient);
     planWorkspace(gradient, *sizes);
     gradient->setAttr("output", forward->getAttr(kResult));
     gradient->setAttr(kStatistics, forward->getAttr(kStatistics));
@@ -417,7 +439,7 @@ private:
 
   /// With operands where they are, or else, if that is not possible, copied.
   std::optional<format::FusedAttention>
-  describeFused(format::AttentionCall &call, FusedOperands &operands, Op op,
+  describeFused(format::AttentionCall &call, OperandViews &operands, Op op,
                 std::string &why) const {
     format::AttentionCall copied = call;
     operands.applyTo(call);

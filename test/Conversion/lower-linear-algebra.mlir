@@ -46,6 +46,29 @@ func.func @half(%a: tensor<4x4xbf16>, %b: tensor<4x2xbf16>) -> tensor<4x2xbf16> 
 
 // Attention has scratch memory for each of its tasks, at most 16: a block of
 // rows of a head, or a head.
+// Parts of one tensor are read where they are if features are neighbours there,
+// and the result is written in the order in which it is needed.
+// CHECK-LABEL: @parts
+// CHECK-NEXT: %[[R:.*]]:2 = whale.library_call "attention"(%arg0, %arg0, %arg1)
+// CHECK-SAME: key_view = {offset = 3 : i64, shape = array<i64: 2, 4, 3>, strides = array<i64: 3, 12, 1>}
+// CHECK-SAME: query_view = {offset = 0 : i64
+// CHECK-SAME: result = "qhe"
+// CHECK-NEXT: %[[K:.*]] = stablehlo.transpose
+// CHECK-NEXT: %[[S:.*]]:2 = whale.library_call "attention"(%arg1, %[[K]], %arg1)
+// CHECK-NOT: view
+// CHECK: return %[[R]]#0, %[[S]]#0
+func.func @parts(%qk: tensor<4x4x3xf32>, %v: tensor<2x4x3xf32>, %t: tensor<2x3x4xf32>) -> (tensor<4x2x3xf32>, tensor<2x4x3xf32>) {
+  %0 = stablehlo.slice %qk [0:4, 0:2, 0:3] : (tensor<4x4x3xf32>) -> tensor<4x2x3xf32>
+  %q = stablehlo.transpose %0, dims = [1, 0, 2] : (tensor<4x2x3xf32>) -> tensor<2x4x3xf32>
+  %1 = stablehlo.slice %qk [0:4, 1:3, 0:3] : (tensor<4x4x3xf32>) -> tensor<4x2x3xf32>
+  %k = stablehlo.transpose %1, dims = [1, 0, 2] : (tensor<4x2x3xf32>) -> tensor<2x4x3xf32>
+  %2 = whale.attention query "hqd" %q key "hkd" %k value "hke" %v to "hqe" scale 1.0 : (tensor<2x4x3xf32>, tensor<2x4x3xf32>, tensor<2x4x3xf32>) -> tensor<2x4x3xf32>
+  %3 = stablehlo.transpose %2, dims = [1, 0, 2] : (tensor<2x4x3xf32>) -> tensor<4x2x3xf32>
+  %4 = stablehlo.transpose %t, dims = [0, 2, 1] : (tensor<2x3x4xf32>) -> tensor<2x4x3xf32>
+  %5 = whale.attention query "hqd" %v key "hkd" %4 value "hke" %v to "hqe" scale 1.0 : (tensor<2x4x3xf32>, tensor<2x4x3xf32>, tensor<2x4x3xf32>) -> tensor<2x4x3xf32>
+  return %3, %5 : tensor<4x2x3xf32>, tensor<2x4x3xf32>
+}
+
 // CHECK-LABEL: @attention
 // CHECK: whale.library_call "attention"(%arg0, %arg1, %arg2) {causal = 0 : i64, fill = -1.000000e+09 : f64, key = "kd", query = "hqd", result = "hqe", scale = 5.000000e-01 : f64, value = "ke", whale.flops = 200 : i64} : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>) -> (tensor<2x4x2xf32>, tensor<148xf32>)
 // CHECK: whale.library_call "attention_gradient"(%arg0, %arg1, %arg2, %arg3) {cotangent = "hqe", key = "kd", key_result = "hkd", query = "hqd", query_result = "hqd", scale = 1.000000e+00 : f64, value = "ke", value_result = "hke", whale.flops = 1248 : i64} : {{.*}} -> (tensor<2x4x3xf32>, tensor<2x6x3xf32>, tensor<2x6x2xf32>, tensor<296xf32>)
