@@ -9,12 +9,14 @@
 // In: select_and_scatter, as the gradient of a max pool has it. Out: a kernel,
 // in one of three forms.
 //
-// Windows of at most 32 elements without overlap or padding: each writes the
-// elements that it holds, in any order. Else on the processor: each window in
-// turn adds to the element that it selects; the time is the source's size times
-// the window's. Else on a GPU: a first kernel says of each window which element
-// it selects; then each element of the result looks through the windows that it
-// is in, so that no two threads write to one element. The time is the source's
+// Windows of at most 32 elements without padding: each writes the elements that
+// it holds, in any order if windows don't overlap. Those that do add to them
+// one after the other, on the processor, without a branch, so that loops over
+// channels become vectors. Else on the processor: each window in turn adds to
+// the element that it selects; the time is the source's size times the
+// window's. Else on a GPU: a first kernel says of each window which element it
+// selects; then each element of the result looks through the windows that it is
+// in, so that no two threads write to one element. The time is the source's
 // size times the window's, and the result's times the windows that overlap.
 //
 //===----------------------------------------------------------------------===//
@@ -54,18 +56,22 @@ struct SelectAndScatterToKernel
     bool split = !window.empty() && window[0].isTrivial();
     Type element = type.getElementType();
     int64_t taps = 1;
-    bool apart = true, covered = true;
+    bool inside = true, apart = true, covered = true;
     for (const WindowDim &dim : window) {
       taps *= dim.size;
-      apart &= dim.stride >= dim.size && dim.baseDilation == 1 &&
-               dim.dilation == 1 && dim.low == 0 && dim.high == 0;
+      apart &= dim.stride >= dim.size;
+      inside &= dim.baseDilation == 1 && dim.dilation == 1 && dim.low == 0 &&
+                dim.high == 0;
     }
     for (auto [dim, size] : llvm::enumerate(storage.getShape()))
       covered &= window[dim].stride == window[dim].size &&
                  window[dim].size * source.getDimSize(dim) == size;
-    if (apart && taps <= kMaxTaps && (covered || !blocks))
-      return selectApart(rewriter, op, window, inputs, storage, covered,
-                         blocks);
+    WideReducer reducer(op.getScatter().front(), WideReducer::toF32);
+    bool wide = reducer.isWide(0);
+    if (inside && taps <= kMaxTaps &&
+        (covered || (!blocks && (apart || !wide))))
+      return selectInside(rewriter, op, window, inputs, storage, apart, covered,
+                          blocks);
     // Windows that overlap add to the same elements.
     Type number = rewriter.getIntegerType(
         llvm::isInt<32>(type.getNumElements()) ? 32 : 64);
@@ -76,8 +82,6 @@ struct SelectAndScatterToKernel
         return failure();
       inputs[0] = chosen->getResult(0);
     }
-    WideReducer reducer(op.getScatter().front(), WideReducer::toF32);
-    bool wide = reducer.isWide(0);
     auto kernel = makeKernel(
         rewriter, op.getLoc(),
         storage.clone(getStorageType(reducer.getType(0))), inputs,
@@ -120,12 +124,14 @@ struct SelectAndScatterToKernel
   /// More are a loop.
   static constexpr int64_t kMaxTaps = 32;
 
-  /// Windows that are inside and do not overlap: each decides alone about its
-  /// elements, so that nothing is carried from one to the next.
-  static LogicalResult
-  selectApart(PatternRewriter &rewriter, stablehlo::SelectAndScatterOp op,
-              ArrayRef<WindowDim> window, ArrayRef<Value> inputs,
-              RankedTensorType storage, bool covered, bool blocks) {
+  /// Windows that are inside: `apart`, each decides alone about its elements,
+  /// so that nothing is carried from one to the next.
+  static LogicalResult selectInside(PatternRewriter &rewriter,
+                                    stablehlo::SelectAndScatterOp op,
+                                    ArrayRef<WindowDim> window,
+                                    ArrayRef<Value> inputs,
+                                    RankedTensorType storage, bool apart,
+                                    bool covered, bool blocks) {
     auto source = cast<RankedTensorType>(op.getSource().getType());
     ArrayRef<int64_t> shape = storage.getShape();
     Type element = cast<ShapedType>(op.getType()).getElementType();
@@ -147,17 +153,21 @@ struct SelectAndScatterToKernel
             over(shape, [&](ValueRange all) { k.store(init, 3, all); });
           bool good = true;
           over(source.getShape(), [&](ValueRange output) {
-            good &= succeeded(selectOne(k, op, window, output, init));
+            good &= succeeded(
+                selectOne(k, op, window, output, apart ? init : Value()));
           });
           return success(good);
         });
     if (failed(kernel))
       return failure();
-    (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+    if (apart)
+      (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
     replaceWithStored(rewriter, op, kernel->getResults());
     return success();
   }
 
+  /// The elements of a window become what they are without it, `init` or, if
+  /// that is null, what they are now; in the selected one something is added.
   static LogicalResult selectOne(KernelBuilder &k,
                                  stablehlo::SelectAndScatterOp op,
                                  ArrayRef<WindowDim> window, ValueRange output,
@@ -190,12 +200,13 @@ struct SelectAndScatterToKernel
           arith::SelectOp::create(k.b, k.loc, (*keep)[0], chosen, number(tap));
     }
     Value add = k.loadScalar(1, output, element);
-    auto sum = emitScalarBlock(k.b, op.getScatter().front(), {init, add});
-    if (failed(sum))
-      return failure();
     for (auto [tap, place] : llvm::enumerate(places)) {
+      Value old = init ? init : k.loadScalar(3, place, element);
+      auto sum = emitScalarBlock(k.b, op.getScatter().front(), {old, add});
+      if (failed(sum))
+        return failure();
       Value isChosen = k.compare(arith::CmpIPredicate::eq, chosen, number(tap));
-      k.store(arith::SelectOp::create(k.b, k.loc, isChosen, (*sum)[0], init), 3,
+      k.store(arith::SelectOp::create(k.b, k.loc, isChosen, (*sum)[0], old), 3,
               place);
     }
     return success();

@@ -279,3 +279,30 @@ func.func @convolution(%x: tensor<2x10x3xf64>, %k: tensor<5x3x8xf64>)
       : (tensor<2x10x3xf64>, tensor<5x3x8xf64>) -> tensor<2x4x8xf64>
   return %0 : tensor<2x4x8xf64>
 }
+
+// -----
+
+// Windows that overlap: a loop over channels without a branch.
+// CHECK-LABEL: @pool
+// CHECK: whale.kernel
+// CHECK-COUNT-6: scf.for
+// CHECK-NOT: scf.
+// CHECK: arith.cmpi eq
+// CHECK-NEXT: arith.select
+// CHECK-NEXT: memref.store
+// CHECK: return
+func.func @pool(%x: tensor<2x9x4xf32>, %y: tensor<2x4x4xf32>) -> tensor<2x9x4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.select_and_scatter"(%x, %y, %zero) <{
+      window_dimensions = array<i64: 1, 3, 1>, window_strides = array<i64: 1, 2, 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare GE, %a, %b
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<2x9x4xf32>, tensor<2x4x4xf32>, tensor<f32>) -> tensor<2x9x4xf32>
+  return %0 : tensor<2x9x4xf32>
+}
