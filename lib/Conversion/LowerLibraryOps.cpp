@@ -172,7 +172,7 @@ void Contraction::place(Side &side, function_ref<SmallVector<Group>()> groups) {
         llvm::all_of(operand.getUsers(), [](Operation *user) {
           return isa<stablehlo::DotGeneralOp>(user);
         });
-    if (!keepsLines && isForContractions && !side.fits(skipped)) {
+    if (!keepsLines && isForContractions) {
       side.transpose(rewriter, op.getLoc());
       return;
     }

@@ -348,3 +348,26 @@ func.func @few(%a: tensor<8x32x16xf32>, %b: tensor<8x16x64xf32>,
       : (tensor<8x32x16xf32>, tensor<8x16x65xf32>) -> tensor<8x32x65xf32>
   return %0, %1 : tensor<8x32x64xf32>, tensor<8x32x65xf32>
 }
+
+// -----
+
+// Both products read one copy, in which the last dimension stays last: the
+// transposition asked for would write the elements of a line far apart.
+// CHECK-LABEL: @lines_stay_lines
+// CHECK: %[[COPY:.*]] = stablehlo.transpose %arg0, dims = [1, 2, 0, 3]
+// CHECK-SAME: -> tensor<4x32x3x64xf32>
+// CHECK-NOT: stablehlo.transpose
+// CHECK: whale.matmul %[[COPY]], %arg1 {{.*}} m = array<i64: 128, 192, 256>
+// CHECK: whale.matmul %[[COPY]], %arg2 {{.*}} m = array<i64: 192, 1, 256>
+func.func @lines_stay_lines(
+    %x: tensor<3x4x32x64xf32>, %w: tensor<256x3x64xf32>,
+    %y: tensor<4x32x256xf32>)
+    -> (tensor<4x32x256xf32>, tensor<3x64x256xf32>) {
+  %0 = stablehlo.transpose %x, dims = [0, 3, 1, 2]
+      : (tensor<3x4x32x64xf32>) -> tensor<3x64x4x32xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [0, 1] x [1, 2]
+      : (tensor<3x64x4x32xf32>, tensor<256x3x64xf32>) -> tensor<4x32x256xf32>
+  %2 = stablehlo.dot_general %0, %y, contracting_dims = [2, 3] x [0, 1]
+      : (tensor<3x64x4x32xf32>, tensor<4x32x256xf32>) -> tensor<3x64x256xf32>
+  return %1, %2 : tensor<4x32x256xf32>, tensor<3x64x256xf32>
+}
