@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from whale.errors import RuntimeError, WhaleError
+
+
+@contextlib.contextmanager
+def _patience() -> Iterator[None]:
+    """What an OpenMP runtime that is loaded meanwhile is told of waiting.
+
+    GNU's would have a thread turn round for some ten milliseconds before it
+    sleeps, and take the core from what it waits for where there are more
+    threads than cores. Half a millisecond is more than there is between the
+    parallel parts of a step.
+    """
+    names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    is_loaded = "whale._whale" in sys.modules
+    if is_loaded or any(name in os.environ for name in names):
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = "20000"
+    try:
+        yield
+    finally:
+        os.environ.pop("GOMP_SPINCOUNT", None)
 
 
 def extension() -> Any:
@@ -15,7 +40,8 @@ def extension() -> Any:
         WhaleError: where it was not built or cannot be loaded.
     """
     try:
-        from whale import _whale  # type: ignore[attr-defined]
+        with _patience():
+            from whale import _whale  # type: ignore[attr-defined]
     except ImportError as error:
         raise WhaleError(
             f"the runtime of Whale cannot be loaded ({error}); build it "
