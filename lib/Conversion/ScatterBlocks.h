@@ -27,8 +27,9 @@ public:
   llvm::LogicalResult runSorted();
   llvm::LogicalResult runLinked();
 
-  /// Items of a run, and runs that a thread may have to combine.
-  static constexpr int64_t kItems = 64, kMostItems = 4096, kMostRuns = 4096;
+  /// Items of a run, and runs that a thread may have to combine, after some
+  /// steps to find the last one.
+  static constexpr int64_t kItems = 64, kMostItems = 4096, kMostRuns = 4000;
   /// Items of an element that one kernel takes where they cannot be combined
   /// first, and such kernels.
   static constexpr int64_t kLinkItems = 4000, kMostLinks = 64;

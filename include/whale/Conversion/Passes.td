@@ -92,7 +92,7 @@ def ConvolutionGradients
 def DivideScatters : Pass<"whale-divide-scatters", "::mlir::func::FuncOp"> {
   let summary = "Makes loops of scatters with many updates";
   let description = [{
-    The kernels of a scatter on a GPU take 16,777,216 updates, or elements of
+    The kernels of a scatter on a GPU take 16,384,000 updates, or elements of
     windows that are moved, where updates can be combined first (sums, maxima
     and the like, the last one), and 256,000 where several operations make of an
     element and an update the next element. With more, a scatter becomes a
