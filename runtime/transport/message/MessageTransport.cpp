@@ -405,16 +405,25 @@ template <typename IsEnough>
 void MessageTransport::drive(Lock &lock, const IsEnough &isEnough) {
   // How often to look for more before the communication thread goes on.
   constexpr int mostLooks = 4;
+  // How often to let others have the processor before a sleep: where processes
+  // share cores, they may be who sends; a sleep and its end cost more.
+  constexpr int mostYields = 3;
   isDriven = true;
   do {
     lock.unlock();
     try {
       mover->disarm();
-      for (int looks = 0; !isStopped && looks < mostLooks;) {
+      for (int looks = 0, yields = 0; !isStopped && looks < mostLooks;) {
         bool isMoved = moveAll();
+        if (isMoved)
+          yields = 0;
         if (!isEnough()) {
-          if (!isMoved)
+          if (!isMoved && yields < mostYields) {
+            ++yields;
+            std::this_thread::yield();
+          } else if (!isMoved) {
             mover->sleep();
+          }
           continue;
         }
         if (!isUnderWay() || (!isMoved && mover->arm()))
