@@ -199,10 +199,13 @@ Bindings Program::Work::compute() {
   runOptions.trace = trace;
   // The trace may be destroyed while ranks that were given up still run.
   runOptions.interrupted = trace ? nullptr : isUnwanted;
-  reads = inputs;
+  std::vector<bool> isTakenOver(inputs.size());
   for (const Parameter &result : program.results)
     if (result.alias)
-      reads[*result.alias].clear();
+      isTakenOver[*result.alias] = true;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!isTakenOver[i])
+      reads.push_back(inputs[i]);
   overlap->settle = [&queue] { queue.settle(); };
   return engine.executor.run(std::move(inputs), std::move(outputs), runOptions,
                              overlap);
