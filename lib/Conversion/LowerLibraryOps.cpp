@@ -22,7 +22,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Iterators.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "whale/Conversion/Passes.h"
@@ -300,22 +299,23 @@ void Contraction::replace() {
   Group inner = collapse(lhs.groups(lhs.contracting, strides)).back();
   Group row = lines.back(), column = across.back();
   auto matmul = MatmulOp::create(
-      rewriter, op.getLoc(), type, lhs.value, rhs.value, batch,
+      rewriter, op.getLoc(), TypeRange(type), lhs.value, rhs.value, batch,
       ArrayRef<int64_t>{row.size, row.first, row.second},
       ArrayRef<int64_t>{column.size, column.first, column.second},
       ArrayRef<int64_t>{inner.size, inner.first, inner.second},
-      mayRoundToTf32(op), /*addend=*/Value());
+      mayRoundToTf32(op), /*epilogue=*/StringAttr(), /*addend=*/Value(),
+      /*bias=*/Value(), /*aux=*/Value());
   if (permutation) {
     rewriter.setInsertionPoint(transposed);
     rewriter.replaceOpWithNewOp<stablehlo::TransposeOp>(
-        transposed, transposed.getType(), matmul,
+        transposed, transposed.getType(), matmul.getOutput(),
         rewriter.getDenseI64ArrayAttr(*permutation));
     rewriter.eraseOp(op);
   } else if (transposed) {
-    rewriter.replaceOp(transposed, matmul);
+    rewriter.replaceOp(transposed, matmul.getOutput());
     rewriter.eraseOp(op);
   } else {
-    rewriter.replaceOp(op, matmul);
+    rewriter.replaceOp(op, matmul.getOutput());
   }
 }
 
@@ -431,7 +431,7 @@ void addToOperand(RewriterBase &rewriter, stablehlo::AddOp op) {
     return;
   rewriter.modifyOpInPlace(product,
                            [&] { product.getAddendMutable().assign(addend); });
-  rewriter.replaceOp(op, product.getResult());
+  rewriter.replaceOp(op, product.getOutput());
 }
 
 struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
@@ -464,12 +464,8 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     if (capability > 0)
       populateFusedAttentionPatterns(patterns, capability);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
-    // What calls have taken the place of; users are behind what they use.
-    getOperation()->walk<WalkOrder::PostOrder, ReverseIterator>(
-        [&](Operation *op) {
-          if (isOpTriviallyDead(op))
-            rewriter.eraseOp(op);
-        });
+    // What calls have taken the place of.
+    eraseDeadOps(rewriter, getOperation());
   }
 };
 

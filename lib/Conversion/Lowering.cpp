@@ -15,10 +15,19 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Iterators.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
 using namespace mlir;
 using namespace whale;
+
+void whale::eraseDeadOps(RewriterBase &rewriter, Operation *root) {
+  // Users are behind what they use.
+  root->walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (isOpTriviallyDead(op))
+      rewriter.eraseOp(op);
+  });
+}
 
 //===----------------------------------------------------------------------===//
 // Values in stored form

@@ -55,6 +55,9 @@ makeParallel(mlir::PatternRewriter &rewriter, mlir::Location loc,
 /// Zeros of a StableHLO type.
 mlir::DenseElementsAttr makeZeros(mlir::RankedTensorType type);
 
+/// Erases what has no effect and no users, with all that only it has used.
+void eraseDeadOps(mlir::RewriterBase &rewriter, mlir::Operation *root);
+
 /// What `narrow` makes of each element of a tensor, in elements of `storage`.
 mlir::Value narrowElements(
     mlir::PatternRewriter &rewriter, mlir::Location loc, mlir::Value wide,

@@ -228,10 +228,17 @@ LogicalResult ClassEmitter::launch(LaunchOp op,
 }
 
 void ClassEmitter::matmul(MatmulOp op, format::Instruction &instruction) {
-  format::Matmul matmul = toFormat(op);
+  format::Matmul matmul = op.toFormat();
   matmul.lhs = buffer(op.getLhs());
   matmul.rhs = buffer(op.getRhs());
   matmul.out = buffer(op.getOutput());
+  if (op.getBias())
+    matmul.bias = buffer(op.getBias());
+  if (op.getAux())
+    matmul.aux = buffer(op.getAux());
+  if (op.getSecond())
+    (writesAux(matmul.epilogue) ? matmul.aux : matmul.bias) =
+        buffer(op.getSecond());
   instruction.flops = op.getFlops();
   instruction.operation = std::move(matmul);
 }

@@ -32,7 +32,7 @@ int64_t ScratchNeeds::find(ArrayRef<func::FuncOp> functions) {
       return;
     keys.push_back(std::move(key));
     if (auto matmul = dyn_cast<MatmulOp>(op))
-      products.push_back(toFormat(matmul));
+      products.push_back(matmul.toFormat());
     else
       products.push_back(toFormat(cast<ConvolutionOp>(op)));
   };

@@ -29,24 +29,6 @@ static format::Shape shapeOf(Value value) {
   return toShape(cast<RankedTensorType>(value.getType()).getShape());
 }
 
-format::Matmul toFormat(MatmulOp op) {
-  format::Matmul product = {};
-  product.lhsType = typeOf(op.getLhs());
-  product.rhsType = typeOf(op.getRhs());
-  product.outType = typeOf(op.getOutput());
-  ArrayRef<int64_t> batch = op.getBatch();
-  for (size_t i = 0; i + 3 < batch.size(); i += 4)
-    product.batch.push_back(
-        {batch[i], batch[i + 1], batch[i + 2], batch[i + 3]});
-  ArrayRef<int64_t> m = op.getM(), n = op.getN(), k = op.getK();
-  std::tie(product.m, product.mLhs, product.mOut) = std::tie(m[0], m[1], m[2]);
-  std::tie(product.n, product.nRhs, product.nOut) = std::tie(n[0], n[1], n[2]);
-  std::tie(product.k, product.kLhs, product.kRhs) = std::tie(k[0], k[1], k[2]);
-  product.accumulate = op.getAddend() != nullptr;
-  product.tf32 = op.getTf32();
-  return product;
-}
-
 format::Convolution toFormat(ConvolutionOp op) {
   format::Convolution product = {};
   product.lhsType = typeOf(op.getLhs());

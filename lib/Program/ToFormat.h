@@ -22,8 +22,7 @@ inline format::Shape toShape(llvm::ArrayRef<int64_t> extents) {
   return {extents.begin(), extents.end()};
 }
 
-/// A product, but for the numbers of its buffers.
-format::Matmul toFormat(MatmulOp op);
+/// A convolution, but for the numbers of its buffers.
 format::Convolution toFormat(ConvolutionOp op);
 
 /// What a library call reads or gives.

@@ -221,7 +221,42 @@ Matmul InstructionReader::readMatmul(const Field &field) {
     matmul.accumulate = accumulate->boolean();
   if (std::optional<Field> tf32 = field.find("tf32"))
     matmul.tf32 = tf32->boolean();
+  if (std::optional<Field> epilogue = field.find("epilogue"))
+    readEpilogue(*epilogue, matmul);
   return matmul;
+}
+
+void InstructionReader::readEpilogue(const Field &field, Matmul &matmul) {
+  Field function = field.at("function");
+  std::optional<Epilogue> epilogue = parseEpilogue(function.text());
+  if (!epilogue)
+    function.fail("there is no epilogue '" + function.text() + "'");
+  const char *why = nullptr;
+  std::optional<EpilogueShape> shape = shapeForEpilogue(matmul, &why);
+  if (!shape)
+    field.fail(std::string("the product can have none: ") + why);
+  matmul.epilogue = *epilogue;
+  std::vector<BufferIndex> others = {matmul.lhs, matmul.rhs, matmul.out};
+  auto read = [&](const char *key, bool isWritten, int64_t count,
+                  BufferIndex &buffer) {
+    Field own = field.at(key);
+    buffer = isWritten ? readOutput(own, others) : readBuffer(own);
+    if (info(buffer).dtype != matmul.outType ||
+        elementCount(info(buffer).shape) != count)
+      own.fail("must have " + std::to_string(count) +
+               " elements of the product's type");
+    if (!isWritten && overlap(buffer, matmul.out))
+      own.fail("overlaps buffer " + std::to_string(matmul.out));
+    others.push_back(buffer);
+  };
+  // What is written comes last, and is apart from all others.
+  int64_t all = shape->rows * shape->columns;
+  if (readsBias(*epilogue))
+    read("bias", false, shape->columns, matmul.bias);
+  if (usesAux(*epilogue))
+    read("aux", writesAux(*epilogue), all, matmul.aux);
+  if (writesBias(*epilogue))
+    read("bias", true, shape->columns, matmul.bias);
 }
 
 Convolution InstructionReader::readConvolution(const Field &field) {

@@ -176,6 +176,7 @@ private:
   readOperands(const Field &field);
   Copy readCopy(const Field &field);
   Matmul readMatmul(const Field &field);
+  void readEpilogue(const Field &field, Matmul &matmul);
   Convolution readConvolution(const Field &field);
   Call readCall(const Field &field);
   Start readStart(const Field &field);

@@ -36,7 +36,15 @@ void forEachUse(const Program &program, const Instruction &instruction,
     reads(matmul->rhs);
     if (matmul->accumulate)
       reads(matmul->out);
+    if (readsBias(matmul->epilogue))
+      reads(matmul->bias);
+    if (readsAux(matmul->epilogue))
+      reads(matmul->aux);
     writes(matmul->out);
+    if (writesBias(matmul->epilogue))
+      writes(matmul->bias);
+    if (writesAux(matmul->epilogue))
+      writes(matmul->aux);
   } else if (const auto *convolution =
                  std::get_if<Convolution>(&instruction.operation)) {
     reads(convolution->lhs);

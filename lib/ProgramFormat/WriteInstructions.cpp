@@ -59,6 +59,15 @@ struct AddOperation {
             {"m", {matmul.m, matmul.mLhs, matmul.mOut}},
             {"n", {matmul.n, matmul.nRhs, matmul.nOut}},
             {"k", {matmul.k, matmul.kLhs, matmul.kRhs}}};
+    Epilogue epilogue = matmul.epilogue;
+    if (epilogue == Epilogue::None)
+      return;
+    Json own = {{"function", name(epilogue)}};
+    if (usesBias(epilogue))
+      own["bias"] = matmul.bias;
+    if (usesAux(epilogue))
+      own["aux"] = matmul.aux;
+    json["epilogue"] = std::move(own);
   }
 
   void operator()(const Convolution &convolution) const {

@@ -101,6 +101,18 @@ struct ProductChoice {
   VALUE(kLayoutBatchStride, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6)    \
   VALUE(kProductTransposeA, CUBLASLT_MATMUL_DESC_TRANSA, 3)                    \
   VALUE(kProductTransposeB, CUBLASLT_MATMUL_DESC_TRANSB, 4)                    \
+  VALUE(kProductEpilogue, CUBLASLT_MATMUL_DESC_EPILOGUE, 7)                    \
+  VALUE(kProductBias, CUBLASLT_MATMUL_DESC_BIAS_POINTER, 8)                    \
+  VALUE(kProductAux, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, 11)            \
+  VALUE(kProductAuxLeading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 12)          \
+  VALUE(kEpilogueNone, CUBLASLT_EPILOGUE_DEFAULT, 1)                           \
+  VALUE(kEpilogueBias, CUBLASLT_EPILOGUE_BIAS, 4)                              \
+  VALUE(kEpilogueGelu, CUBLASLT_EPILOGUE_GELU, 32)                             \
+  VALUE(kEpilogueGeluBias, CUBLASLT_EPILOGUE_GELU_BIAS, 36)                    \
+  VALUE(kEpilogueGeluAux, CUBLASLT_EPILOGUE_GELU_AUX, 160)                     \
+  VALUE(kEpilogueGeluAuxBias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, 164)            \
+  VALUE(kEpilogueGradient, CUBLASLT_EPILOGUE_DGELU, 192)                       \
+  VALUE(kEpilogueGradientBias, CUBLASLT_EPILOGUE_DGELU_BGRAD, 208)             \
   VALUE(kPreferWorkspace, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1)         \
   VALUE(kPreferReductions, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, 3)      \
   VALUE(kPreferAlignmentA, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5)      \

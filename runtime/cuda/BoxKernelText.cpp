@@ -224,7 +224,18 @@ std::string kernel(const std::string &name, const char *reg, int bytes,
          "}\n";
 }
 
+const Type &typeOf(DType dtype) {
+  std::string_view wanted = name(dtype);
+  for (const Type &type : types)
+    if (type.name == wanted)
+      return type;
+  throw Error("kernels of boxes have no " + std::string(wanted));
+}
+
 } // namespace
+
+std::string floatLoadText(DType dtype) { return load(typeOf(dtype)); }
+std::string floatStoreText(DType dtype) { return store(typeOf(dtype)); }
 
 std::string boxKernelText(const std::string &name) {
   for (int bytes : {1, 2, 4, 8})

@@ -112,12 +112,7 @@ void BoxKernels::prepare(DType dtype, std::optional<Reduction> reduction) {
   Function &function = functions[name];
   if (function)
     return;
-  std::string text = boxKernelText(name);
-  Module &module = modules.emplace_back();
-  gpu.call(gpu.driver.moduleLoadDataEx, &module,
-           static_cast<const void *>(text.c_str()), 0u,
-           static_cast<int *>(nullptr), static_cast<void **>(nullptr));
-  gpu.call(gpu.driver.moduleGetFunction, &function, module, name.c_str());
+  function = gpu.load(boxKernelText(name), name, modules.emplace_back());
 }
 
 void BoxKernels::launch(const std::string &name, const BoxParameter &box,

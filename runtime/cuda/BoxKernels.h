@@ -71,6 +71,11 @@ private:
   std::map<std::string, Function> functions;
 };
 
+/// PTX that loads an element of f32 or half precision at %src into the f32 %x,
+/// and that rounds the f32 %acc to such an element at %dst; by way of %w, %v,
+/// %u (b32), %h (b16) and the predicate %nan.
+std::string floatLoadText(DType dtype);
+std::string floatStoreText(DType dtype);
 /// The PTX of the kernel of a name, such as "box_sum_bf16" or "box_copy_8".
 std::string boxKernelText(const std::string &name);
 /// The names of all.

@@ -95,6 +95,16 @@ void *Gpu::allocatePinned(int64_t bytes) const {
   return data;
 }
 
+Function Gpu::load(const std::string &text, const std::string &name,
+                   Module &module) const {
+  call(driver.moduleLoadDataEx, &module,
+       static_cast<const void *>(text.c_str()), 0u, static_cast<int *>(nullptr),
+       static_cast<void **>(nullptr));
+  Function function = nullptr;
+  call(driver.moduleGetFunction, &function, module, name.c_str());
+  return function;
+}
+
 EventHandle Gpu::newEvent(unsigned flags) const {
   EventHandle event = nullptr;
   call(driver.eventCreate, &event, flags);

@@ -64,6 +64,10 @@ public:
   Address allocate(int64_t bytes) const;
   void *allocatePinned(int64_t bytes) const;
 
+  /// The kernel `name` of a text of PTX, as long as `module` is loaded.
+  Function load(const std::string &text, const std::string &name,
+                Module &module) const;
+
   Stream stream(Queue queue) const {
     return queue == Queue::Compute ? compute : communication;
   }

@@ -196,6 +196,11 @@ void Binder::bind(const format::Copy &copy, Instruction &instruction) {
 void Binder::bind(const Matmul &matmul, Instruction &instruction) {
   instruction.detail = "matmul";
   instruction.bytes = bytesOf({matmul.lhs, matmul.rhs, matmul.out});
+  Epilogue epilogue = matmul.epilogue;
+  if (epilogue != Epilogue::None)
+    instruction.detail += std::string(" ") + name(epilogue);
+  if (usesAux(epilogue))
+    instruction.bytes += bytesOf({matmul.aux});
   instruction.product = matmul.lhsType;
   instruction.operation = &matmul;
 }

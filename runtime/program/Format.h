@@ -23,6 +23,7 @@ using format::BufferInfo;
 using format::Cell;
 using format::Collective;
 using format::Convolution;
+using format::Epilogue;
 using format::Group;
 using format::Groups;
 using format::Matmul;

@@ -192,11 +192,11 @@ LogicalResult Interpreter::multiply(Operation &op) {
   auto matmul = cast<MatmulOp>(op);
   Type lhsType = getElementTypeOrSelf(matmul.getLhs().getType());
   Type rhsType = getElementTypeOrSelf(matmul.getRhs().getType());
-  Type outType = getElementTypeOrSelf(matmul.getType());
+  Type outType = getElementTypeOrSelf(matmul.getOutput().getType());
   Buffer lhs = values.lookup(matmul.getLhs());
   Buffer rhs = values.lookup(matmul.getRhs());
-  Buffer out = makeBuffer(matmul.getType());
-  values[matmul.getResult()] = out;
+  Buffer out = makeBuffer(matmul.getOutput().getType());
+  values[matmul.getOutput()] = out;
   ArrayRef<int64_t> m = matmul.getM(), n = matmul.getN(), k = matmul.getK();
   std::function<void(ArrayRef<int64_t>, int64_t, int64_t, int64_t)> over =
       [&](ArrayRef<int64_t> batch, int64_t l, int64_t r, int64_t o) {

@@ -33,6 +33,7 @@ static void forgetBuffers(Operation &operation) {
     copy->src = copy->dst = 0;
   } else if (auto *matmul = std::get_if<Matmul>(&operation)) {
     matmul->lhs = matmul->rhs = matmul->out = 0;
+    matmul->bias = matmul->aux = 0;
   } else if (auto *convolution = std::get_if<Convolution>(&operation)) {
     convolution->lhs = convolution->rhs = convolution->out = 0;
   } else if (auto *call = std::get_if<Call>(&operation)) {
@@ -230,7 +231,15 @@ void Expander::addOne(const Instruction &instruction, const Places &at) {
   } else if (const auto *matmul = std::get_if<Matmul>(&operation)) {
     reads(matmul->lhs);
     reads(matmul->rhs);
+    if (readsBias(matmul->epilogue))
+      reads(matmul->bias);
+    if (readsAux(matmul->epilogue))
+      reads(matmul->aux);
     writes(matmul->out);
+    if (writesBias(matmul->epilogue))
+      writes(matmul->bias);
+    if (writesAux(matmul->epilogue))
+      writes(matmul->aux);
   } else if (const auto *convolution = std::get_if<Convolution>(&operation)) {
     reads(convolution->lhs);
     reads(convolution->rhs);

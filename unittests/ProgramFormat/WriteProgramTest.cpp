@@ -41,6 +41,7 @@ private:
   }
   BufferIndex addBuffer(RankClass &rankClass, BufferInfo buffer);
   BufferIndex addArena(RankClass &rankClass, DType dtype, Shape shape);
+  void addEpilogue(RankClass &rankClass, Matmul &matmul);
   void addConstants(RankClass &rankClass);
   void addFunctions();
   void addRuns(RankClass &rankClass);
@@ -178,6 +179,28 @@ void Generator::addRuns(RankClass &rankClass) {
   }
 }
 
+/// Makes it the product that has any epilogue.
+void Generator::addEpilogue(RankClass &rankClass, Matmul &matmul) {
+  auto add = [&](Shape shape) {
+    return addArena(rankClass, matmul.outType, std::move(shape));
+  };
+  matmul = {};
+  matmul.lhsType = matmul.rhsType = matmul.outType =
+      pick(2) ? DType::BF16 : DType::F32;
+  matmul.m = 8, matmul.n = 16, matmul.k = 24;
+  matmul.lhs = add({8, 24}), matmul.rhs = add({24, 16});
+  matmul.out = add({8, 16});
+  matmul.mLhs = 24, matmul.kLhs = 1;
+  matmul.kRhs = 16, matmul.nRhs = 1;
+  matmul.mOut = 16, matmul.nOut = 1;
+  constexpr int kinds = static_cast<int>(Epilogue::GeluGradientBias);
+  matmul.epilogue = static_cast<Epilogue>(1 + pick(kinds));
+  if (usesBias(matmul.epilogue))
+    matmul.bias = add({16});
+  if (usesAux(matmul.epilogue))
+    matmul.aux = add({8, 16});
+}
+
 Instruction Generator::makeInstruction(RankClass &rankClass, int depth) {
   Instruction instruction;
   if (pick(2))
@@ -211,6 +234,8 @@ Instruction Generator::makeInstruction(RankClass &rankClass, int depth) {
     matmul.kRhs = matmul.n, matmul.nRhs = 1;
     matmul.mOut = matmul.n, matmul.nOut = 1;
     matmul.accumulate = pick(2);
+    if (pick(2))
+      addEpilogue(rankClass, matmul);
     instruction.operation = std::move(matmul);
     break;
   }

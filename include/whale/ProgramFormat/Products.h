@@ -19,12 +19,53 @@
 #include "whale/ProgramFormat/Layout.h"
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace whale::format {
 
 /// A buffer of a rank class or a function, by its index.
 using BufferIndex = int64_t;
+
+/// What is done to a product before it is stored, as libraries for GPUs do it
+/// in the kernel of the product. "gelu" is x/2 (1 + tanh(u)), where u is
+/// sqrt(2/pi) (x + 0.044715 x^3); x is the product, with the bias if there is
+/// one.
+enum class Epilogue {
+  None,
+  Bias,
+  Gelu,
+  GeluBias,
+  /// With x as a second result.
+  GeluAux,
+  GeluAuxBias,
+  /// The product times the derivative of gelu at `aux`.
+  GeluGradient,
+  /// And the sums of that over all rows, the gradient of a bias.
+  GeluGradientBias,
+};
+
+/// "gelu_aux_bias"; empty for none.
+const char *name(Epilogue epilogue);
+std::optional<Epilogue> parseEpilogue(std::string_view name);
+
+constexpr bool readsBias(Epilogue e) {
+  return e == Epilogue::Bias || e == Epilogue::GeluBias ||
+         e == Epilogue::GeluAuxBias;
+}
+constexpr bool writesBias(Epilogue e) {
+  return e == Epilogue::GeluGradientBias;
+}
+constexpr bool readsAux(Epilogue e) {
+  return e == Epilogue::GeluGradient || e == Epilogue::GeluGradientBias;
+}
+constexpr bool writesAux(Epilogue e) {
+  return e == Epilogue::GeluAux || e == Epilogue::GeluAuxBias;
+}
+
+constexpr bool usesBias(Epilogue e) { return readsBias(e) || writesBias(e); }
+constexpr bool usesAux(Epilogue e) { return readsAux(e) || writesAux(e); }
 
 /// A batched matrix product. Strides are in elements.
 struct Matmul {
@@ -42,8 +83,26 @@ struct Matmul {
   bool accumulate = false;
   /// Whether a GPU may round f32 operands to TF32.
   bool tf32 = false;
+  Epilogue epilogue = Epilogue::None;
+  /// Buffers of the epilogue, where it has them: a bias or its gradient, an
+  /// element for each column, and as many elements as `out` has.
+  BufferIndex bias = 0, aux = 0;
   bool operator==(const Matmul &) const = default;
 };
+
+/// A result as an epilogue takes it: `rows` of neighbouring elements, one
+/// behind the other, with an element of the bias for each of `columns`. They
+/// are columns or rows of the product, whichever are neighbours.
+struct EpilogueShape {
+  int64_t rows, columns;
+};
+/// Nothing where the product may have no epilogue; then `why` says it, if
+/// given. It has one if its matrices are of one type, f16, bf16 or f32, and
+/// there is one of each, their extents and strides are multiples of 8 and the
+/// result is dense: what cublasLt.h asks for, and what its kernels with tensor
+/// cores do.
+std::optional<EpilogueShape> shapeForEpilogue(const Matmul &matmul,
+                                              const char **why = nullptr);
 
 struct Convolution {
   /// The positions of the logical dimensions in a tensor: batch and feature of

@@ -9,11 +9,13 @@
 // In come layouts and descriptions of products, out goes an operation of a
 // stream for each product, which the processor's library computes. Types,
 // leading dimensions, alignments (as they were promised to the heuristic), the
-// workspace and the algorithm are checked as cublasLt.h documents them.
+// workspace, the algorithm and epilogues are checked as cublasLt.h documents
+// them; epilogues only of dense results.
 //
 //===----------------------------------------------------------------------===//
 
 #include "cuda/test/Machine.h"
+#include "device/cpu/Epilogue.h"
 #include "device/cpu/Operations.h"
 
 #include <bit>
@@ -32,6 +34,9 @@ struct MatrixLayout {
 struct ProductDescription {
   int compute = 0, scale = 0;
   bool transposeA = false, transposeB = false;
+  int32_t epilogue = kEpilogueNone;
+  void *bias = nullptr, *aux = nullptr;
+  int64_t auxLeading = 0;
 };
 struct ProductPreference {
   size_t workspace = 0;
@@ -66,16 +71,78 @@ BlasStatus descDestroy(ProductDescription *description) {
 BlasStatus descSet(ProductDescription *description, int attribute,
                    const void *value, size_t bytes) {
   int32_t number = 0;
-  if (bytes != sizeof(number))
+  auto take = [&](auto &field) -> BlasStatus {
+    if (bytes != sizeof(field))
+      return kBlasInvalidValue;
+    std::memcpy(&field, value, bytes);
+    return 0;
+  };
+  switch (attribute) {
+  case kProductTransposeA:
+  case kProductTransposeB: {
+    BlasStatus status = take(number);
+    (attribute == kProductTransposeA ? description->transposeA
+                                     : description->transposeB) =
+        number == kOperationTranspose;
+    return status;
+  }
+  case kProductEpilogue:
+    return take(description->epilogue);
+  case kProductBias:
+    return take(description->bias);
+  case kProductAux:
+    return take(description->aux);
+  case kProductAuxLeading:
+    return take(description->auxLeading);
+  default:
     return kBlasInvalidValue;
-  std::memcpy(&number, value, bytes);
-  if (attribute == kProductTransposeA)
-    description->transposeA = number == kOperationTranspose;
-  else if (attribute == kProductTransposeB)
-    description->transposeB = number == kOperationTranspose;
-  else
-    return kBlasInvalidValue;
-  return 0;
+  }
+}
+
+std::optional<Epilogue> epilogueOf(int32_t number) {
+  switch (number) {
+  case kEpilogueNone:
+    return Epilogue::None;
+  case kEpilogueBias:
+    return Epilogue::Bias;
+  case kEpilogueGelu:
+    return Epilogue::Gelu;
+  case kEpilogueGeluBias:
+    return Epilogue::GeluBias;
+  case kEpilogueGeluAux:
+    return Epilogue::GeluAux;
+  case kEpilogueGeluAuxBias:
+    return Epilogue::GeluAuxBias;
+  case kEpilogueGradient:
+    return Epilogue::GeluGradient;
+  case kEpilogueGradientBias:
+    return Epilogue::GeluGradientBias;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// What is wrong with an epilogue; empty if nothing is.
+std::string findFault(const ProductDescription &description,
+                      const MatrixLayout &d) {
+  std::optional<Epilogue> epilogue = epilogueOf(description.epilogue);
+  if (!epilogue)
+    return "an unknown epilogue";
+  auto isVector = [](const void *data) {
+    return data && reinterpret_cast<uintptr_t>(data) % 16 == 0;
+  };
+  if (usesBias(*epilogue) && !isVector(description.bias))
+    return "a bias that is not there, or not aligned to 16 bytes";
+  if (!usesAux(*epilogue))
+    return "";
+  if (!isVector(description.aux))
+    return "an aux that is not there, or not aligned to 16 bytes";
+  if (description.auxLeading % 8 ||
+      description.auxLeading < static_cast<int64_t>(d.rows))
+    return "a leading dimension of aux of " +
+           std::to_string(description.auxLeading) + " for " +
+           std::to_string(d.rows) + " rows";
+  return "";
 }
 BlasStatus layoutCreate(MatrixLayout **layout, int type, uint64_t rows,
                         uint64_t columns, int64_t leading) {
@@ -143,6 +210,9 @@ std::optional<DType> typeOf(int type) {
   }
 }
 
+/// In the algorithm, with the epilogue that it was chosen for.
+constexpr uint64_t kChosen = 0x77686c65;
+
 /// What is promised of addresses is kept in the algorithm.
 BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
                         MatrixLayout *a, MatrixLayout *b, MatrixLayout *,
@@ -156,6 +226,14 @@ BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
   bool isDouble = d->type == kTypeF64 || d->type == kTypeC128;
   int compute = isDouble ? kComputeF64 : kComputeF32;
   bool isTf32 = description->compute == kComputeTf32 && a->type == kTypeF32;
+  if (std::string fault = findFault(*description, *d); !fault.empty())
+    return machine.fault(currentGpu(), "a heuristic: " + fault,
+                         kBlasInvalidValue);
+  bool hasEpilogue = description->epilogue != kEpilogueNone;
+  if (hasEpilogue && (isDouble || machine.options.refusesEpilogues)) {
+    *count = 0;
+    return kBlasNotSupported;
+  }
   bool isKnown = typeOf(a->type) && typeOf(d->type) && a->type == b->type &&
                  (description->compute == compute || isTf32);
   *count = isKnown;
@@ -164,7 +242,7 @@ BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
   *choice = {};
   for (size_t i = 0; i < 4; ++i)
     choice->algorithm.data[i] = preference->alignments[i];
-  choice->algorithm.data[4] = 0x77686c65;
+  choice->algorithm.data[4] = kChosen + uint64_t(description->epilogue);
   choice->workspaceBytes = std::min<size_t>(preference->workspace, 4096);
   return 0;
 }
@@ -173,7 +251,7 @@ BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
 BlasStatus algorithmGet(const ProductAlgorithm *algorithm, int attribute,
                         void *value, size_t bytes, size_t *written) {
   int32_t number = attribute + 10;
-  if (algorithm->data[4] != 0x77686c65 || bytes != sizeof(number))
+  if (algorithm->data[4] < kChosen || bytes != sizeof(number))
     return kBlasInvalidValue;
   std::memcpy(value, &number, bytes);
   *written = bytes;
@@ -214,8 +292,8 @@ BlasStatus matmul(BlasHandle, ProductDescription *description,
   auto stream = machine.streams.find(handle);
   if (stream == machine.streams.end())
     return fail("an unknown stream");
-  if (algorithm->data[4] != 0x77686c65)
-    return fail("an algorithm that no heuristic has chosen");
+  if (algorithm->data[4] != kChosen + uint64_t(description->epilogue))
+    return fail("an algorithm that no heuristic has chosen for it");
   const void *operands[] = {a, b, c, d};
   for (size_t i = 0; i < 4; ++i)
     if (reinterpret_cast<uintptr_t>(operands[i]) % algorithm->data[i])
@@ -257,6 +335,12 @@ BlasStatus matmul(BlasHandle, ProductDescription *description,
   if (dLayout->batches > 1)
     op.batch = {{dLayout->batches, aLayout->batchStride, bLayout->batchStride,
                  dLayout->batchStride}};
+  if (std::string fault = findFault(*description, *dLayout); !fault.empty())
+    return fail(fault);
+  op.epilogue = *epilogueOf(description->epilogue);
+  const char *why = nullptr;
+  if (op.epilogue != Epilogue::None && !shapeForEpilogue(op, &why))
+    return fail(std::string("its epilogue: ") + why);
   bool isTf32 = description->compute == kComputeTf32;
   int64_t aSpan = spanOf(*aLayout), bSpan = spanOf(*bLayout);
   auto access = [&](const void *data, const MatrixLayout &layout, bool writes) {
@@ -266,6 +350,16 @@ BlasStatus matmul(BlasHandle, ProductDescription *description,
   std::vector<Access> accesses = {access(a, *aLayout, false),
                                   access(b, *bLayout, false),
                                   access(d, *dLayout, true)};
+  int64_t size = byteSize(op.outType);
+  void *bias = usesBias(op.epilogue) ? description->bias : nullptr;
+  void *aux = usesAux(op.epilogue) ? description->aux : nullptr;
+  if (bias)
+    accesses.push_back({reinterpret_cast<Address>(bias), op.m * size,
+                        writesBias(op.epilogue)});
+  if (aux)
+    accesses.push_back({reinterpret_cast<Address>(aux),
+                        description->auxLeading * op.n * size,
+                        writesAux(op.epilogue)});
   if (workspaceBytes)
     accesses.push_back(
         {reinterpret_cast<Address>(workspace), int64_t(workspaceBytes), true});
@@ -280,6 +374,8 @@ BlasStatus matmul(BlasHandle, ProductDescription *description,
                    lhs = left.data(), rhs = right.data();
                  }
                  PreparedMatmul(op, context).run(context, lhs, rhs, d);
+                 if (op.epilogue != Epilogue::None)
+                   applyEpilogue(op, d, bias, aux, 1);
                }});
   return machine.gpus[gpu].error ? kBlasExecutionFailed : 0;
 }

@@ -76,6 +76,8 @@ struct MachineOptions {
   /// The group of sends and receives, counted from 0 as they begin, in which
   /// the communicator fails; none if negative.
   int64_t failingGroup = -1;
+  /// Whether cuBLASLt has no algorithm with an epilogue.
+  bool refusesEpilogues = false;
   /// If not empty, where NCCL's ranks of several processes meet.
   std::string sharedDirectory = {};
 };

@@ -253,6 +253,9 @@ PtxKernel::Reader::arithmetic(const std::string &name, const Operand &d,
     return make(least<T>);
   if (name == "max")
     return make(most<T>);
+  if constexpr (std::is_floating_point_v<T>)
+    if (name == "div")
+      return make([](T x, T y) { return x / y; });
   if constexpr (std::is_unsigned_v<T>) {
     if (name == "div")
       return make([](T x, T y) { return x / y; });
@@ -318,6 +321,10 @@ PtxKernel::Reader::functionOf(const std::vector<std::string> &opcode,
         std::conditional_t<std::is_signed_v<T>, int32_t, uint32_t>, T>;
     if (name == "mov" || name == "cvt")
       return [=](Thread &thread) { set(thread, d, get<T>(thread, a)); };
+    if (name == "ex2")
+      return [=](Thread &thread) {
+        set(thread, d, std::exp2(get<float>(thread, a)));
+      };
     if (name == "ld" && opcode[1] == "param")
       return [=](Thread &thread) {
         T value;

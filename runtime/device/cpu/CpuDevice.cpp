@@ -13,6 +13,7 @@
 
 #include "Numeric.h"
 #include "device/Device.h"
+#include "device/cpu/Epilogue.h"
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
 #include "device/cpu/Peaks.h"
@@ -77,6 +78,12 @@ public:
     const std::vector<void *> &memory = addressesOf(table);
     it->second.run(context, memory[matmul.lhs], memory[matmul.rhs],
                    memory[matmul.out]);
+    Epilogue epilogue = matmul.epilogue;
+    if (epilogue != Epilogue::None)
+      applyEpilogue(matmul, memory[matmul.out],
+                    usesBias(epilogue) ? memory[matmul.bias] : nullptr,
+                    usesAux(epilogue) ? memory[matmul.aux] : nullptr,
+                    context.threads);
   }
 
   void convolution(Queue, const Convolution &convolution,

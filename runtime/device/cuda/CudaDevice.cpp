@@ -49,7 +49,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
       workspace(allocate(MemorySpace::Device, workspaceBytes)),
       productBytes(
           std::min(workspaceBytes, gpuProductWorkspace(gpu->capability()))),
-      calls(*gpu, workspace->data.get(), workspaceBytes, options.choices) {
+      calls(*gpu, workspace->data.get(), workspaceBytes, options.choices),
+      epilogues(*gpu) {
   if (cuda::BlasStatus status = gpu->blas.create.function(&blas))
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));

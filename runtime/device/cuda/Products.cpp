@@ -8,7 +8,12 @@
 //
 // cuBLASLt computes D = A B of matrices whose columns are contiguous. A product
 // whose result has contiguous rows is computed as the transpose: B' A'. Of a
-// batch of several dimensions the library does the last one.
+// batch of several dimensions the library does the last one. The columns of D
+// are rows of the result, so that a bias is along them, as the library has it.
+//
+// An epilogue is the library's where it has an algorithm for it: where it has
+// none, or operands are not aligned to the 16 bytes that its vectors need, the
+// product is formed alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,15 +93,40 @@ bool isForBlas(const Matmul &matmul) {
 }
 
 uint32_t alignmentOf(const Matmul &matmul, const void *lhs, const void *rhs,
-                     const void *out) {
+                     const void *out, const void *bias, const void *aux) {
   int64_t size = byteSize(matmul.lhsType), outSize = byteSize(matmul.outType);
-  uint64_t bits = 256 | addressOf(lhs) | addressOf(rhs) | addressOf(out);
+  uint64_t bits = 256;
+  for (const void *data : {lhs, rhs, out, bias, aux})
+    bits |= addressOf(data);
   for (const Matmul::Batch &dim : matmul.batch)
     if (dim.size > 1)
       bits |= static_cast<uint64_t>(dim.lhs * size) |
               static_cast<uint64_t>(dim.rhs * size) |
               static_cast<uint64_t>(dim.out * outSize);
   return uint32_t(1) << std::countr_zero(bits);
+}
+
+/// As the library names it.
+static int32_t epilogueOf(Epilogue epilogue) {
+  switch (epilogue) {
+  case Epilogue::None:
+    return kEpilogueNone;
+  case Epilogue::Bias:
+    return kEpilogueBias;
+  case Epilogue::Gelu:
+    return kEpilogueGelu;
+  case Epilogue::GeluBias:
+    return kEpilogueGeluBias;
+  case Epilogue::GeluAux:
+    return kEpilogueGeluAux;
+  case Epilogue::GeluAuxBias:
+    return kEpilogueGeluAuxBias;
+  case Epilogue::GeluGradient:
+    return kEpilogueGradient;
+  case Epilogue::GeluGradientBias:
+    return kEpilogueGradientBias;
+  }
+  return kEpilogueNone;
 }
 
 void Product::check(const char *function, BlasStatus status) const {
@@ -106,8 +136,27 @@ void Product::check(const char *function, BlasStatus status) const {
                 std::to_string(status) + ")");
 }
 
+template <typename Value>
+void Product::describe(int attribute, const Value &value) const {
+  check(
+      gpu.blas.descSet.symbol,
+      gpu.blas.descSet.function(description, attribute, &value, sizeof(value)));
+}
+
+bool Product::choose(ProductPreference *preference) {
+  int found = 0;
+  BlasStatus status = gpu.blas.getHeuristic.function(
+      handle, description, a, b, d, d, preference, 1, &choice, &found);
+  // Without an epilogue there is one for each product.
+  if (epilogue == Epilogue::None)
+    check(gpu.blas.getHeuristic.symbol, status);
+  // Only then the rest of it means anything.
+  return !status && found && !choice.state;
+}
+
 Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
-                 uint32_t alignment, int64_t workspaceBytes)
+                 uint32_t alignment, int64_t workspaceBytes, const void *bias,
+                 const void *aux)
     : gpu(gpu), handle(handle) {
   Matmul op = normalize(matmul, isTransposed).value();
   const BlasLt &blas = gpu.blas;
@@ -131,11 +180,21 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
   Columns out = *columnsOf(op.m, op.n, op.mOut, op.nOut);
   int32_t transposed = kOperationTranspose;
   if (left.isTransposed)
-    call(blas.descSet, description, kProductTransposeA,
-         static_cast<const void *>(&transposed), sizeof(transposed));
+    describe(kProductTransposeA, transposed);
   if (right.isTransposed)
-    call(blas.descSet, description, kProductTransposeB,
-         static_cast<const void *>(&transposed), sizeof(transposed));
+    describe(kProductTransposeB, transposed);
+  // The types of bias and aux are left out: they are those of the result.
+  constexpr uint32_t vectorBytes = 16;
+  if (op.epilogue != Epilogue::None && alignment >= vectorBytes) {
+    epilogue = op.epilogue;
+    describe(kProductEpilogue, epilogueOf(epilogue));
+    if (usesBias(epilogue))
+      describe(kProductBias, bias);
+    if (usesAux(epilogue)) {
+      describe(kProductAux, aux);
+      describe(kProductAuxLeading, out.leading);
+    }
+  }
   Matmul::Batch inner{1, 0, 0, 0};
   if (!op.batch.empty()) {
     inner = op.batch.back();
@@ -174,14 +233,15 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
                         kPreferAlignmentD})
     if (!status)
       status = prefer(attribute, alignment);
-  int found = 0;
-  if (!status)
-    status = blas.getHeuristic.function(handle, description, a, b, d, d,
-                                        preference, 1, &choice, &found);
+  bool isChosen = !status && choose(preference);
+  if (!status && !isChosen && epilogue != Epilogue::None) {
+    epilogue = Epilogue::None;
+    describe(kProductEpilogue, epilogueOf(epilogue));
+    isChosen = choose(preference);
+  }
   blas.preferenceDestroy.function(preference);
-  check(blas.getHeuristic.symbol, status);
-  // Only then the rest of it means anything.
-  if (!found || choice.state)
+  check(blas.preferenceSet.symbol, status);
+  if (!isChosen)
     throw Error(gpu.name() + ": cuBLASLt has no algorithm for this product");
 }
 
@@ -203,13 +263,17 @@ std::string Product::algorithm() const {
   };
   return "cuBLASLt " + get(kAlgorithmNumber) + ", tile " + get(kAlgorithmTile) +
          ", stages " + get(kAlgorithmStages) + ", " + get(kAlgorithmParts) +
-         " parts of the sum";
+         " parts of the sum" + (doesEpilogue() ? ", " : "") + name(epilogue);
 }
 
-void Product::run(const void *lhs, const void *rhs, void *out, void *workspace,
-                  Stream stream) const {
+void Product::run(const void *lhs, const void *rhs, void *out, const void *bias,
+                  const void *aux, void *workspace, Stream stream) const {
   if (isTransposed)
     std::swap(lhs, rhs);
+  if (usesBias(epilogue))
+    describe(kProductBias, bias);
+  if (usesAux(epilogue))
+    describe(kProductAux, aux);
   // Large enough for complex numbers, whose imaginary parts are 0.
   double one[2] = {1, 0}, zero[2] = {0, 0};
   float oneFloat[2] = {1, 0}, zeroFloat[2] = {0, 0};

@@ -23,27 +23,38 @@ bool isForBlas(const Matmul &matmul);
 /// its first operands. It has the same bits in each run.
 class Product {
 public:
-  /// `workspace` of a stream, of so many bytes.
+  /// The workspace of a stream, of so many bytes. `bias` and `aux` are those of
+  /// the epilogue, for their alignment.
   Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
-          uint32_t alignment, int64_t workspaceBytes);
+          uint32_t alignment, int64_t workspaceBytes, const void *bias,
+          const void *aux);
   ~Product();
   Product(const Product &) = delete;
   Product &operator=(const Product &) = delete;
 
-  void run(const void *lhs, const void *rhs, void *out, void *workspace,
-           Stream stream) const;
+  /// Whether `run` does what the epilogue says; else the library has no
+  /// algorithm that does, and the product alone is formed.
+  bool doesEpilogue() const { return epilogue != Epilogue::None; }
+  void run(const void *lhs, const void *rhs, void *out, const void *bias,
+           const void *aux, void *workspace, Stream stream) const;
 
-  /// "cuBLASLt 66, tile 20, stages 8, 2 parts of the sum".
+  /// "cuBLASLt 66, tile 20, stages 8, 2 parts of the sum, gelu_aux".
   std::string algorithm() const;
 
 private:
   void check(const char *function, BlasStatus status) const;
+  template <typename Value>
+  void describe(int attribute, const Value &value) const;
+  /// Whether the library has an algorithm.
+  bool choose(ProductPreference *preference);
 
   const Gpu &gpu;
   BlasHandle handle;
   bool isTransposed = false;
   bool isDouble = false, accumulates = false;
   int64_t lhsBytes, outBytes;
+  /// That the library does.
+  Epilogue epilogue = Epilogue::None;
   /// The dimensions of the batch, but for the one that the library does.
   std::vector<Matmul::Batch> outer;
   ProductDescription *description = nullptr;
@@ -52,9 +63,9 @@ private:
 };
 
 /// The largest power of two, at most 256, that divides the addresses of all
-/// matrices of the batch.
+/// matrices of the batch, and of what the epilogue uses, or null.
 uint32_t alignmentOf(const Matmul &matmul, const void *lhs, const void *rhs,
-                     const void *out);
+                     const void *out, const void *bias, const void *aux);
 
 } // namespace whale::runtime::cuda
 

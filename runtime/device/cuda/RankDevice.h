@@ -18,6 +18,7 @@
 #ifndef WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H
 #define WHALE_RUNTIME_DEVICE_CUDA_RANKDEVICE_H
 
+#include "cuda/EpilogueKernels.h"
 #include "device/cuda/Calls.h"
 #include "device/cuda/CudaDevice.h"
 #include "device/cuda/Marks.h"
@@ -161,6 +162,7 @@ private:
   /// processor does.
   std::map<std::pair<const Matmul *, uint32_t>, std::unique_ptr<cuda::Product>>
       products;
+  cuda::EpilogueKernels epilogues;
 
   /// A part of runs with the same addresses: the first one loads and chooses
   /// what is needed, the second one is recorded.

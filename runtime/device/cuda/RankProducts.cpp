@@ -49,14 +49,25 @@ void CudaDevice::matmul(Queue queue, const Matmul &matmul,
                            matmul.batch, &Batch::out);
   if (outSpan == 0)
     return;
-  uint32_t alignment = cuda::alignmentOf(matmul, lhs, rhs, out);
+  Epilogue epilogue = matmul.epilogue;
+  void *bias = usesBias(epilogue) ? memory[matmul.bias] : nullptr;
+  void *aux = usesAux(epilogue) ? memory[matmul.aux] : nullptr;
+  uint32_t alignment = cuda::alignmentOf(matmul, lhs, rhs, out, bias, aux);
   auto [it, isNew] = products.try_emplace({&matmul, alignment});
   if (isNew && cuda::isForBlas(matmul))
     it->second = std::make_unique<cuda::Product>(*gpu, blas, matmul, alignment,
-                                                 productBytes);
+                                                 productBytes, bias, aux);
+  assert((it->second || epilogue == Epilogue::None) &&
+         "products with an epilogue are the library's");
   if (it->second) {
     assert(queue == Queue::Compute && "another queue uses the workspace");
-    it->second->run(lhs, rhs, out, workspace->data.get(), gpu->stream(queue));
+    const cuda::Product &product = *it->second;
+    cuda::Stream stream = gpu->stream(queue);
+    product.run(lhs, rhs, out, bias, aux, workspace->data.get(), stream);
+    if (epilogue != Epilogue::None && !product.doesEpilogue()) {
+      epilogues.prepare(matmul);
+      epilogues.run(matmul, out, bias, aux, stream);
+    }
     return endOperation(queue);
   }
   int64_t lhsSpan = spanOf({{matmul.m, matmul.mLhs}, {matmul.k, matmul.kLhs}},
@@ -215,11 +226,12 @@ double CudaDevice::leastSeconds(double flops, double bytes,
     auto operand = allocate(MemorySpace::Device, bytes),
          result = allocate(MemorySpace::Device, bytes);
     void *lhs = operand->data.get(), *out = result->data.get();
-    cuda::Product prepared(*gpu, blas, op, 256, productBytes);
+    cuda::Product prepared(*gpu, blas, op, 256, productBytes, nullptr, nullptr);
     auto work = 2.0 * static_cast<double>(side) * static_cast<double>(side) *
                 static_cast<double>(side);
     peaks[type] = work / gpu->seconds(gpu->compute, [&] {
-      prepared.run(lhs, lhs, out, workspace->data.get(), gpu->compute);
+      prepared.run(lhs, lhs, out, nullptr, nullptr, workspace->data.get(),
+                   gpu->compute);
     });
   }
   return std::max(flops / peaks[type], bytes / *bandwidth);

@@ -221,7 +221,56 @@ LogicalResult UnpackOp::verify() {
   return verifyParts(*this, getParts().getTypes(), getWhole().getType());
 }
 
+/// Checks that the operands and results of an epilogue are there, and fit.
+static LogicalResult verifyEpilogue(MatmulOp op) {
+  std::optional<format::Epilogue> epilogue = format::Epilogue::None;
+  if (op.getEpilogue()) {
+    epilogue = format::parseEpilogue(op.getEpilogue()->str());
+    if (!epilogue)
+      return op.emitOpError("has no epilogue '") << *op.getEpilogue() << "'";
+  }
+  bool hasSecond = writesAux(*epilogue) || writesBias(*epilogue);
+  for (auto [value, isWanted, name] :
+       {std::tuple<Value, bool, StringRef>{op.getBias(), readsBias(*epilogue),
+                                           "a bias"},
+        {op.getAux(), readsAux(*epilogue), "an aux"},
+        {op.getSecond(), hasSecond, "a second result"}})
+    if (bool(value) != isWanted)
+      return op.emitOpError(isWanted ? "expects " : "does not expect ")
+             << name << " with epilogue '" << format::name(*epilogue) << "'";
+  if (epilogue == format::Epilogue::None)
+    return success();
+  for (Value value : {Value(op.getLhs()), Value(op.getRhs()), op.getOutput()}) {
+    Type type = getElementTypeOrSelf(value.getType());
+    if (!type.isF16() && !type.isBF16() && !type.isF32())
+      return op.emitOpError("has an epilogue, but elements of type ") << type;
+  }
+  const char *why = nullptr;
+  std::optional<format::EpilogueShape> shape =
+      format::shapeForEpilogue(op.toFormat(), &why);
+  if (!shape)
+    return op.emitOpError("can have no epilogue: ") << why;
+  int64_t all = shape->rows * shape->columns;
+  for (auto [value, count] :
+       {std::pair<Value, int64_t>{op.getBias(), shape->columns},
+        {op.getAux(), all},
+        {op.getSecond(), writesAux(*epilogue) ? all : shape->columns}}) {
+    if (!value)
+      continue;
+    auto type = cast<ShapedType>(value.getType());
+    if (type.getNumElements() != count ||
+        type.getElementType() != getElementTypeOrSelf(op.getOutput().getType()))
+      return op.emitOpError("has a part of its epilogue of type ")
+             << type << ", expected " << count
+             << " elements of the result's type";
+  }
+  return success();
+}
+
 LogicalResult MatmulOp::verify() {
+  if (getOutputs().empty() || getOutputs().size() > 2)
+    return emitOpError("expects one or two results, got ")
+           << getOutputs().size();
   if (getAddend() && getAddend().getType() != getOutput().getType())
     return emitOpError("adds to a tensor of type ")
            << getAddend().getType() << ", but the result is of type "
@@ -252,7 +301,35 @@ LogicalResult MatmulOp::verify() {
   if (failed(verifyBounds(*this, "lhs", getLhs().getType(), lhs)) ||
       failed(verifyBounds(*this, "rhs", getRhs().getType(), rhs)))
     return failure();
-  return verifyBounds(*this, "the result", getOutput().getType(), out);
+  if (failed(verifyBounds(*this, "the result", getOutput().getType(), out)))
+    return failure();
+  return verifyEpilogue(*this);
+}
+
+format::Matmul MatmulOp::toFormat() {
+  auto typeOf = [](Value value) {
+    std::optional<format::DType> type =
+        format::parseDType(getDTypeName(getElementTypeOrSelf(value.getType())));
+    assert(type && "buffers are of types that programs hold");
+    return *type;
+  };
+  format::Matmul product = {};
+  product.lhsType = typeOf(getLhs());
+  product.rhsType = typeOf(getRhs());
+  product.outType = typeOf(getOutput());
+  ArrayRef<int64_t> batch = getBatch();
+  for (size_t i = 0; i + 3 < batch.size(); i += 4)
+    product.batch.push_back(
+        {batch[i], batch[i + 1], batch[i + 2], batch[i + 3]});
+  ArrayRef<int64_t> m = getM(), n = getN(), k = getK();
+  std::tie(product.m, product.mLhs, product.mOut) = std::tie(m[0], m[1], m[2]);
+  std::tie(product.n, product.nRhs, product.nOut) = std::tie(n[0], n[1], n[2]);
+  std::tie(product.k, product.kLhs, product.kRhs) = std::tie(k[0], k[1], k[2]);
+  product.accumulate = getAddend() != nullptr;
+  product.tf32 = getTf32();
+  if (getEpilogue())
+    product.epilogue = *format::parseEpilogue(getEpilogue()->str());
+  return product;
 }
 
 /// Returns the product, at most the largest number.

@@ -22,6 +22,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/ProgramFormat/Products.h"
 
 namespace whale {
 /// The name of the nested module that contains the kernels.

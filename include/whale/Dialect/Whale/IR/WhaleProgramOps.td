@@ -184,7 +184,7 @@ def Whale_UnpackOp : Whale_ProgramOp<"unpack"> {
 }
 
 def Whale_MatmulOp : Whale_ProgramOp<"matmul",
-    [DeclareOpInterfaceMethods<Whale_InPlaceOp>]> {
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<Whale_InPlaceOp>]> {
   let summary = "Batched matrix product with any strides";
   let description = [{
     `out[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`, where each of
@@ -199,6 +199,13 @@ def Whale_MatmulOp : Whale_ProgramOp<"matmul",
     If there is an `addend`, a tensor of the result's type, the product is added
     to it, in its buffer. With `tf32` a GPU may round f32 operands to TF32.
 
+    An `epilogue` is done to the product before it is rounded and stored, see
+    `whale-form-epilogues`: `bias`, `gelu`, `gelu_bias`; `gelu_aux` and
+    `gelu_aux_bias`, of which what GELU is taken of is a second result; `dgelu`,
+    the product times the derivative of GELU at `aux`; `dgelu_bgrad`, whose sums
+    over all rows are a second result. A bias has an element for each of the
+    elements that are neighbours in a row of the result.
+
     Example: `tensor<4x8xf32>` times the transposed `tensor<16x8xf32>`.
 
     ```mlir
@@ -210,15 +217,26 @@ def Whale_MatmulOp : Whale_ProgramOp<"matmul",
   let arguments = (ins AnyRankedTensor:$lhs, AnyRankedTensor:$rhs,
                        DenseI64ArrayAttr:$batch, DenseI64ArrayAttr:$m,
                        DenseI64ArrayAttr:$n, DenseI64ArrayAttr:$k,
-                       UnitAttr:$tf32,
-                       Optional<AnyRankedTensor>:$addend);
-  let results = (outs AnyRankedTensor:$output);
+                       UnitAttr:$tf32, OptionalAttr<StrAttr>:$epilogue,
+                       Optional<AnyRankedTensor>:$addend,
+                       Optional<AnyRankedTensor>:$bias,
+                       Optional<AnyRankedTensor>:$aux);
+  let results = (outs Variadic<AnyRankedTensor>:$outputs);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))? attr-dict
-    `:` `(` type($lhs) `,` type($rhs) `)` `->` type($output)
+    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))?
+    (`bias` $bias^ `:` type($bias))? (`aux` $aux^ `:` type($aux))? attr-dict
+    `:` `(` type($lhs) `,` type($rhs) `)` `->` type($outputs)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    mlir::Value getOutput() { return getOutputs().front(); }
+    /// The second result of an epilogue, or null.
+    mlir::Value getSecond() {
+      return getOutputs().size() > 1 ? getOutputs().back() : mlir::Value();
+    }
+    /// As programs have it, but for the numbers of its buffers.
+    ::whale::format::Matmul toFormat();
+
     /// Multiplications and additions: 2 * batch * m * n * k.
     int64_t getFlops();
   }];
