@@ -243,14 +243,15 @@ static std::string addOption(StringRef pipeline, StringRef pass,
   return (before + "{" + option + (hasMore ? " " : "}") + after).str();
 }
 
-/// The pipeline with cuDNN's calls for the lowest architecture, of which the
-/// emulator has none, and with what is to be explained.
+/// The pipeline with what libraries have for the lowest architecture (the
+/// emulator has no cuDNN), and with what is to be explained.
 std::string Compiler::withOptions(StringRef pipeline) const {
   std::string text = pipeline.str();
   if (pipeline.contains("whale-lower-library-ops{") && !isCpu())
-    text = addOption(text, "whale-lower-library-ops",
-                     "capability=" +
-                         Twine(format::capabilityOf(gpuArchs.front())));
+    for (StringRef pass : {"whale-lower-library-ops", "whale-form-epilogues"})
+      text = addOption(text, pass,
+                       "capability=" +
+                           Twine(format::capabilityOf(gpuArchs.front())));
   if (options.explainMemory)
     text = addOption(text, "whale-plan-buffers", "peak");
   return text;

@@ -54,7 +54,7 @@ llvm::ArrayRef<Level> getLevels() {
        "func.func(whale-convolutions-to-products,"
        "whale-convolution-gradients,whale-normalize-convolutions,"
        "whale-lower-library-ops{blocks},whale-divide-windows,"
-       "whale-divide-scatters,"
+       "whale-divide-scatters,whale-form-epilogues,"
        "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks},"
        "whale-fuse-rows{blocks}),"
        "whale-outline-kernels{blocks},whale-check-threads"},

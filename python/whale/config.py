@@ -50,6 +50,9 @@ KEYS: Mapping[str, Key] = {
         ),
     ),
     "gpu.tf32": Key("True or False", lambda value: isinstance(value, bool)),
+    "gpu.epilogues": Key(
+        "True or False", lambda value: isinstance(value, bool)
+    ),
 }
 
 

@@ -86,8 +86,23 @@ def convolutions(dtype, images, filters):
         yield back(result)
 
 
+def layer(x, up, bias, down):
+    return jax.nn.gelu(x @ up + bias) @ down
+
+
+def layers(dtype, matrix):
+    """Products that take GELU and its gradients; once it is computed again."""
+    x = matrix.astype(dtype)
+    for function in (layer, jax.checkpoint(layer)):
+        result, back = jax.vjp(function, x, x, x[0], x)
+        yield result
+        yield back(result)
+
+
 def program(matrix, images, filters):
     return (
+        list(layers(jnp.float32, matrix)),
+        list(layers(jnp.bfloat16, matrix)),
         list(transforms(matrix)),
         list(factorizations(matrix)),
         list(convolutions(jnp.float32, images, filters)),

@@ -326,6 +326,60 @@ def LowerLibraryOps
   ];
 }
 
+def FormEpilogues : Pass<"whale-form-epilogues", "::mlir::func::FuncOp"> {
+  let summary = "Lets products add biases and take GELU before they write";
+  let description = [{
+    Libraries of products for GPUs can add a bias to each row of a product, and
+    take GELU of it, before they write it; with what GELU was taken of as a
+    second result, a product of the backward pass is multiplied by its
+    derivative there, and gives its sum over all rows, the gradient of the bias.
+    What kernels would write and read in between is never in memory.
+
+    GELU is the form with tanh (`jax.nn.gelu`, which JAX prints as products,
+    sums and a hyperbolic tangent), recognized by the numbers that it gives. It
+    is replaced together with its gradients, or, with a remark, not at all:
+    where something else reads what is in between, as in another function, where
+    it is not of a complete product or its gradient not of one, or where the
+    product may have no epilogue (other types than f16, bf16 and f32, batches,
+    extents that are no multiples of 8). Forward alone it is replaced if no
+    kernel reads it, as is a bias without GELU. The program rounds after each
+    operation, an epilogue once.
+
+    The configuration `gpu.epilogues = false` leaves all as it is, as does a
+    `capability` below 80.
+
+    Example:
+    ```mlir
+    func.func @main(%a: tensor<64x80xf32>, %b: tensor<80x96xf32>,
+                    %bias: tensor<96xf32>) -> tensor<64x96xf32> {
+      %0 = whale.matmul %a, %b {batch = array<i64>, k = array<i64: 80, 1, 96>,
+          m = array<i64: 64, 80, 96>, n = array<i64: 96, 1, 1>}
+          : (tensor<64x80xf32>, tensor<80x96xf32>) -> tensor<64x96xf32>
+      %1 = stablehlo.broadcast_in_dim %bias, dims = [1]
+          : (tensor<96xf32>) -> tensor<64x96xf32>
+      %2 = stablehlo.add %0, %1 : tensor<64x96xf32>
+      return %2 : tensor<64x96xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<64x80xf32>, %arg1: tensor<80x96xf32>,
+                    %arg2: tensor<96xf32>) -> tensor<64x96xf32> {
+      %0 = whale.matmul %arg0, %arg1 bias %arg2 : tensor<96xf32>
+          {batch = array<i64>, epilogue = "bias", k = array<i64: 80, 1, 96>,
+          m = array<i64: 64, 80, 96>, n = array<i64: 96, 1, 1>}
+          : (tensor<64x80xf32>, tensor<80x96xf32>) -> tensor<64x96xf32>
+      return %0 : tensor<64x96xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"capability", "capability", "int", "80",
+           "Compute capability of the GPUs (90 for sm_90)">,
+  ];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def StableHLOToLinalg
     : Pass<"whale-stablehlo-to-linalg", "::mlir::func::FuncOp"> {
   let summary = "Lowers StableHLO to linalg and hand-built kernels";

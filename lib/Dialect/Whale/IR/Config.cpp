@@ -50,10 +50,11 @@ void Config::setNumMicroBatches(ModuleOp module, int64_t count) {
 
 void Config::setTf32(ModuleOp module) {
   auto [section, key] = kTf32.split('.');
-  Builder builder(module);
-  set(module, section,
-      builder.getDictionaryAttr(
-          builder.getNamedAttr(key, builder.getBoolAttr(true))));
+  DictionaryAttr config = module->getAttrOfType<DictionaryAttr>(kAttr);
+  NamedAttrList list(config ? config.getAs<DictionaryAttr>(section)
+                            : DictionaryAttr());
+  list.set(key, BoolAttr::get(module.getContext(), true));
+  set(module, section, list.getDictionary(module.getContext()));
 }
 
 /// Returns what the value of a key must be, or an empty string if it is valid;
@@ -76,7 +77,8 @@ static std::optional<std::string> findFault(StringRef key, Attribute value) {
       return "";
     return "one of " + llvm::join(scheduleKindNames(), ", ");
   }
-  if (key == Config::kUnevenReplicas || key == Config::kTf32)
+  if (key == Config::kUnevenReplicas || key == Config::kTf32 ||
+      key == Config::kEpilogues)
     return isa<BoolAttr>(value) ? "" : "true or false";
   return std::nullopt;
 }
@@ -104,7 +106,8 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
                     ArrayRef<StringRef>{Config::kMicroBatches,
                                         Config::kTaskGraphs, Config::kSchedule,
                                         Config::kUnevenReplicas,
-                                        Config::kBucketBytes, Config::kTf32},
+                                        Config::kBucketBytes, Config::kTf32,
+                                        Config::kEpilogues},
                     ", ");
     if (!fault->empty())
       return op->emitError("whale.config: ")

@@ -28,6 +28,7 @@ public:
   static constexpr llvm::StringLiteral kBucketBytes =
       "communication.bucket_bytes";
   static constexpr llvm::StringLiteral kTf32 = "gpu.tf32";
+  static constexpr llvm::StringLiteral kEpilogues = "gpu.epilogues";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
   /// The maximum of a number of bytes.
@@ -61,6 +62,8 @@ public:
   bool allowsUnevenReplicas() const { return isSet(kUnevenReplicas); }
   /// Whether GPUs may round operands of f32 products to TF32.
   bool allowsTf32() const { return isSet(kTf32); }
+  /// Whether products for GPUs may have epilogues, as they may by default.
+  bool allowsEpilogues() const { return !get(kEpilogues) || isSet(kEpilogues); }
 
   /// Stores the number of micro-batches in the module.
   static void setNumMicroBatches(mlir::ModuleOp module, int64_t count);
