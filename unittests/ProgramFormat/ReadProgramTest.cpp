@@ -427,6 +427,55 @@ TEST(ReadProgramTest, SharesWhatIsToldOnce) {
             "file: channels.2.cells.2: rank 1 has no list");
 }
 
+TEST(ReadProgramTest, Epilogues) {
+  json manifest = emptyManifest(1);
+  json &cls = manifest["classes"][0];
+  cls["arena_bytes"] = 4096;
+  cls["buffers"] = {
+      /*0*/ arenaBuffer(0, "bf16", {16, 8}),
+      /*1*/ arenaBuffer(256, "bf16", {8, 24}),
+      /*2*/ arenaBuffer(640, "bf16", {16, 24}),
+      /*3*/ arenaBuffer(1408, "bf16", {24}),
+      /*4*/ arenaBuffer(1472, "bf16", {16, 24}),
+      /*5*/ arenaBuffer(2240, "bf16", {16}),
+      /*6*/ arenaBuffer(640, "bf16", {24}),
+      /*7*/ arenaBuffer(2304, "f32", {24}),
+  };
+  json &op = cls["instructions"][0];
+  op = {{"matmul", {0, 1, 2}},
+        {"batch", json::array()},
+        {"m", {16, 8, 24}},
+        {"n", {24, 1, 1}},
+        {"k", {8, 1, 24}}};
+  json &epilogue = op["epilogue"];
+  auto check = [&](json value, const std::string &error) {
+    epilogue = std::move(value);
+    std::string prefix = "file: classes[0].instructions[0].epilogue";
+    EXPECT_EQ(errorOf(manifest.dump()), error.empty() ? "" : prefix + error);
+  };
+  for (const char *function : {"bias", "gelu_bias"})
+    check({{"function", function}, {"bias", 3}}, "");
+  for (const char *function : {"gelu_aux", "dgelu"})
+    check({{"function", function}, {"aux", 4}}, "");
+  for (const char *function : {"gelu_aux_bias", "dgelu_bgrad"})
+    check({{"function", function}, {"aux", 4}, {"bias", 3}}, "");
+  check({{"function", "relu"}}, ".function: there is no epilogue 'relu'");
+  check({{"function", "bias"}}, ": has no field 'bias'");
+  check({{"function", "bias"}, {"bias", 5}},
+        ".bias: must have 24 elements of the product's type");
+  check({{"function", "bias"}, {"bias", 7}},
+        ".bias: must have 24 elements of the product's type");
+  check({{"function", "bias"}, {"bias", 6}}, ".bias: overlaps buffer 2");
+  check({{"function", "gelu_aux"}, {"aux", 2}}, ".aux: overlaps buffer 2");
+  check({{"function", "dgelu"}, {"aux", 3}},
+        ".aux: must have 384 elements of the product's type");
+  check({{"function", "dgelu_bgrad"}, {"aux", 4}, {"bias", 6}},
+        ".bias: overlaps buffer 2");
+  op["accumulate"] = true;
+  check({{"function", "gelu"}},
+        ": the product can have none: it is added to another one");
+}
+
 TEST(ReadProgramTest, EveryCutOfTheManifest) {
   std::string text = richManifest().dump();
   for (size_t size = 0; size < text.size(); size += 7)

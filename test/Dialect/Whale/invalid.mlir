@@ -264,3 +264,56 @@ func.func @unpack_size(%x: tensor<4xf32>) {
   %0:2 = whale.unpack %x : tensor<4xf32> to tensor<2xf32>, tensor<3xf32>
   return
 }
+
+// -----
+
+func.func @unknown_epilogue(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error@+1 {{'whale.matmul' op has no epilogue 'relu'}}
+  %0 = whale.matmul %a, %a {batch = array<i64>, epilogue = "relu",
+      k = array<i64: 8, 1, 8>, m = array<i64: 8, 8, 8>, n = array<i64: 8, 1, 1>}
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @no_bias(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error@+1 {{'whale.matmul' op expects a bias with epilogue 'gelu_bias'}}
+  %0 = whale.matmul %a, %a {batch = array<i64>, epilogue = "gelu_bias",
+      k = array<i64: 8, 1, 8>, m = array<i64: 8, 8, 8>, n = array<i64: 8, 1, 1>}
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @second_without_epilogue(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error@+1 {{'whale.matmul' op does not expect a second result with epilogue ''}}
+  %0:2 = whale.matmul %a, %a {batch = array<i64>,
+      k = array<i64: 8, 1, 8>, m = array<i64: 8, 8, 8>, n = array<i64: 8, 1, 1>}
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>, tensor<8x8xf32>
+  return %0#0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @epilogue_of_batch(%a: tensor<2x8x8xf32>) -> tensor<2x8x8xf32> {
+  // expected-error@+1 {{'whale.matmul' op can have no epilogue: it is a batch of products}}
+  %0 = whale.matmul %a, %a {batch = array<i64: 2, 64, 64, 64>,
+      epilogue = "gelu", k = array<i64: 8, 1, 8>, m = array<i64: 8, 8, 8>,
+      n = array<i64: 8, 1, 1>}
+      : (tensor<2x8x8xf32>, tensor<2x8x8xf32>) -> tensor<2x8x8xf32>
+  return %0 : tensor<2x8x8xf32>
+}
+
+// -----
+
+func.func @short_bias(%a: tensor<8x8xf32>, %b: tensor<4xf32>)
+    -> tensor<8x8xf32> {
+  // expected-error@+1 {{'whale.matmul' op has a part of its epilogue of type 'tensor<4xf32>', expected 8 elements of the result's type}}
+  %0 = whale.matmul %a, %a bias %b : tensor<4xf32> {batch = array<i64>,
+      epilogue = "bias", k = array<i64: 8, 1, 8>, m = array<i64: 8, 8, 8>,
+      n = array<i64: 8, 1, 1>}
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
