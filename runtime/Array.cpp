@@ -38,7 +38,7 @@ std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
   rounded -= rounded % alignment;
   auto buffer = std::make_shared<Buffer>();
   if (bytes >= large)
-    buffer->data = allocateLarge(rounded);
+    buffer->data = LargeMemory::get().allocate(rounded);
   else if (void *data = std::aligned_alloc(alignment, rounded))
     buffer->data = std::shared_ptr<void>(data, [](void *p) { std::free(p); });
   if (!buffer->data)

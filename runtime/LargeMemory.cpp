@@ -19,100 +19,81 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <list>
-#include <mutex>
 #include <sys/mman.h>
 
 namespace whale::runtime {
-namespace {
 
-class Mappings {
-public:
-  void *take(size_t bytes) {
-    std::lock_guard lock(mutex);
-    auto found = std::ranges::find(kept, bytes, &Kept::bytes);
-    void *data = nullptr;
-    if (found != kept.end()) {
-      data = found->data;
-      keptBytes -= bytes;
-      kept.erase(found);
-    } else {
-      // What is asked for has other sizes now.
-      size_t most = std::max(mostBytes, usedBytes + bytes);
-      shrink(most - usedBytes - bytes);
-      data = map(bytes);
-      if (!data)
-        return nullptr;
-    }
-    usedBytes += bytes;
-    mostBytes = std::max(mostBytes, usedBytes);
-    return data;
-  }
+static void *map(size_t bytes) {
+  // A huge page is one where it is aligned.
+  constexpr size_t huge = 2 << 20;
+  size_t slack = bytes >= 2 * huge ? huge : 0;
+  void *mapped = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED)
+    return nullptr;
+  if (!slack)
+    return mapped;
+  char *start = static_cast<char *>(mapped);
+  size_t before = (huge - reinterpret_cast<uintptr_t>(start) % huge) % huge;
+  if (before)
+    munmap(start, before);
+  // Pages are unmapped whole: the last one of the memory stays.
+  constexpr size_t page = 4096;
+  size_t end = (before + bytes + page - 1) / page * page;
+  if (end < bytes + slack)
+    munmap(start + end, bytes + slack - end);
+  madvise(start + before, bytes, MADV_HUGEPAGE);
+  return start + before;
+}
 
-  void giveBack(void *data, size_t bytes) {
-    std::lock_guard lock(mutex);
-    usedBytes -= bytes;
-    kept.push_back({data, bytes});
-    keptBytes += bytes;
-    shrink(usedBytes);
-  }
-
-private:
-  struct Kept {
-    void *data;
-    size_t bytes;
-  };
-
-  /// Unmaps what was given back first, until no more than `most` is kept.
-  void shrink(size_t most) {
-    while (keptBytes > most) {
-      munmap(kept.front().data, kept.front().bytes);
-      keptBytes -= kept.front().bytes;
-      kept.pop_front();
-    }
-  }
-
-  static void *map(size_t bytes) {
-    // A huge page is one where it is aligned.
-    constexpr size_t huge = 2 << 20;
-    size_t slack = bytes >= 2 * huge ? huge : 0;
-    void *mapped = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED)
-      return nullptr;
-    if (!slack)
-      return mapped;
-    char *start = static_cast<char *>(mapped);
-    size_t before = (huge - reinterpret_cast<uintptr_t>(start) % huge) % huge;
-    if (before)
-      munmap(start, before);
-    // Pages, which are unmapped whole: the last one of the memory stays.
-    constexpr size_t page = 4096;
-    size_t end = (before + bytes + page - 1) / page * page;
-    if (end < bytes + slack)
-      munmap(start + end, bytes + slack - end);
-    madvise(start + before, bytes, MADV_HUGEPAGE);
-    return start + before;
-  }
-
-  std::mutex mutex;
-  std::list<Kept> kept;
-  size_t keptBytes = 0, usedBytes = 0, mostBytes = 0;
-};
-
-} // namespace
-
-/// Never destroyed: buffers may live as long as the process.
-static Mappings &mappings() {
-  static auto *all = new Mappings;
+LargeMemory &LargeMemory::get() {
+  // Never destroyed: buffers may live as long as the process.
+  static auto *all = new LargeMemory;
   return *all;
 }
 
-std::shared_ptr<void> allocateLarge(size_t bytes) {
-  void *data = mappings().take(bytes);
+std::shared_ptr<void> LargeMemory::allocate(size_t bytes) {
+  void *data = take(bytes);
   if (!data)
     return nullptr;
-  return {data, [bytes](void *p) { mappings().giveBack(p, bytes); }};
+  return {data, [this, bytes](void *p) { giveBack(p, bytes); }};
+}
+
+void *LargeMemory::take(size_t bytes) {
+  std::lock_guard lock(mutex);
+  auto found = std::ranges::find(kept, bytes, &Kept::bytes);
+  void *data = nullptr;
+  if (found != kept.end()) {
+    data = found->data;
+    keptBytes -= bytes;
+    kept.erase(found);
+  } else {
+    // What is asked for has other sizes now.
+    size_t most = std::max(mostBytes, usedBytes + bytes);
+    shrink(most - usedBytes - bytes);
+    data = map(bytes);
+    if (!data)
+      return nullptr;
+  }
+  usedBytes += bytes;
+  mostBytes = std::max(mostBytes, usedBytes);
+  return data;
+}
+
+void LargeMemory::giveBack(void *data, size_t bytes) {
+  std::lock_guard lock(mutex);
+  usedBytes -= bytes;
+  kept.push_back({data, bytes});
+  keptBytes += bytes;
+  shrink(usedBytes);
+}
+
+void LargeMemory::shrink(size_t most) {
+  while (keptBytes > most) {
+    munmap(kept.front().data, kept.front().bytes);
+    keptBytes -= kept.front().bytes;
+    kept.pop_front();
+  }
 }
 
 } // namespace whale::runtime

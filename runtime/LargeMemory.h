@@ -10,14 +10,44 @@
 #define WHALE_RUNTIME_LARGEMEMORY_H
 
 #include <cstddef>
+#include <list>
 #include <memory>
+#include <mutex>
 
 namespace whale::runtime {
 
-/// `bytes` of memory, of any contents, at an address that is a multiple of 64;
-/// null if there is none. May be called by several threads at once, as may the
-/// memory be given back.
-std::shared_ptr<void> allocateLarge(size_t bytes);
+/// Memory of the system; what is given back is kept for a while. May be used by
+/// several threads at once.
+class LargeMemory {
+public:
+  LargeMemory() = default;
+  LargeMemory(const LargeMemory &) = delete;
+  LargeMemory &operator=(const LargeMemory &) = delete;
+  /// All must have been given back.
+  ~LargeMemory() { shrink(0); }
+
+  /// That of the process.
+  static LargeMemory &get();
+
+  /// `bytes` of memory, of any contents, at an address that is a multiple of
+  /// 64; null if there is none. Must not outlive this.
+  std::shared_ptr<void> allocate(size_t bytes);
+
+private:
+  struct Kept {
+    void *data;
+    size_t bytes;
+  };
+
+  void *take(size_t bytes);
+  void giveBack(void *data, size_t bytes);
+  /// Unmaps what was given back first, until no more than `most` is kept.
+  void shrink(size_t most);
+
+  std::mutex mutex;
+  std::list<Kept> kept;
+  size_t keptBytes = 0, usedBytes = 0, mostBytes = 0;
+};
 
 } // namespace whale::runtime
 

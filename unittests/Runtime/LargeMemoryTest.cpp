@@ -25,32 +25,35 @@ bool isMapped(void *data) {
 }
 
 TEST(LargeMemory, IsAllThere) {
+  LargeMemory all;
   for (size_t bytes : {kMiB + 64, 4 * kMiB, 5 * kMiB + 4096 + 64}) {
-    std::shared_ptr<void> memory = allocateLarge(bytes);
+    std::shared_ptr<void> memory = all.allocate(bytes);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.get()) % 64, 0u);
     std::memset(memory.get(), 1, bytes);
   }
 }
 
 TEST(LargeMemory, IsTakenAgain) {
-  std::shared_ptr<void> other = allocateLarge(8 * kMiB);
-  std::shared_ptr<void> memory = allocateLarge(4 * kMiB);
+  LargeMemory all;
+  std::shared_ptr<void> other = all.allocate(8 * kMiB);
+  std::shared_ptr<void> memory = all.allocate(4 * kMiB);
   void *first = memory.get();
   memory.reset();
   EXPECT_TRUE(isMapped(first));
-  memory = allocateLarge(4 * kMiB);
+  memory = all.allocate(4 * kMiB);
   EXPECT_EQ(memory.get(), first);
   // Of another size there is none.
-  EXPECT_NE(allocateLarge(2 * kMiB).get(), first);
+  EXPECT_NE(all.allocate(2 * kMiB).get(), first);
 }
 
 /// What was kept makes room for more than there was.
 TEST(LargeMemory, IsNeverMoreThanWasUsed) {
-  std::shared_ptr<void> most = allocateLarge(64 * kMiB);
-  std::shared_ptr<void> memory = allocateLarge(4 * kMiB);
+  LargeMemory all;
+  std::shared_ptr<void> most = all.allocate(64 * kMiB);
+  std::shared_ptr<void> memory = all.allocate(4 * kMiB);
   auto *first = static_cast<char *>(memory.get());
   memory.reset();
-  memory = allocateLarge(6 * kMiB);
+  memory = all.allocate(6 * kMiB);
   // It may be where that was.
   auto *start = static_cast<char *>(memory.get());
   bool isPart = first >= start && first < start + 6 * kMiB;
@@ -59,15 +62,16 @@ TEST(LargeMemory, IsNeverMoreThanWasUsed) {
 
 /// The last buffer takes what is kept with it.
 TEST(LargeMemory, IsNotKeptForNothing) {
-  std::shared_ptr<void> memory = allocateLarge(4 * kMiB);
-  std::shared_ptr<void> other = allocateLarge(4 * kMiB);
+  LargeMemory all;
+  std::shared_ptr<void> memory = all.allocate(4 * kMiB);
+  std::shared_ptr<void> other = all.allocate(4 * kMiB);
   void *first = memory.get(), *last = other.get();
   memory.reset();
   EXPECT_TRUE(isMapped(first));
   other.reset();
   EXPECT_FALSE(isMapped(first));
   EXPECT_FALSE(isMapped(last));
-  EXPECT_EQ(allocateLarge(SIZE_MAX / 2), nullptr);
+  EXPECT_EQ(all.allocate(SIZE_MAX / 2), nullptr);
 }
 
 } // namespace
