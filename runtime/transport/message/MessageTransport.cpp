@@ -407,7 +407,7 @@ void MessageTransport::drive(Lock &lock, const IsEnough &isEnough) {
   constexpr int mostLooks = 4;
   // How often to let others have the processor before a sleep: where processes
   // share cores, they may be who sends; a sleep and its end cost more.
-  constexpr int mostYields = 3;
+  constexpr int mostYields = 100;
   isDriven = true;
   do {
     lock.unlock();
