@@ -18,15 +18,15 @@ def _patience() -> Iterator[None]:
 
     GNU's would have a thread turn round for some ten milliseconds before it
     sleeps, and take the core from what it waits for where there are more
-    threads than cores. Half a millisecond is more than there is between the
-    parallel parts of a step.
+    threads than cores. Some two milliseconds are more than there is between the
+    parallel parts of a step, and between two steps.
     """
     names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
     is_loaded = "whale._whale" in sys.modules
     if is_loaded or any(name in os.environ for name in names):
         yield
         return
-    os.environ["GOMP_SPINCOUNT"] = "20000"
+    os.environ["GOMP_SPINCOUNT"] = "60000"
     try:
         yield
     finally:
