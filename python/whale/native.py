@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -22,8 +22,7 @@ def _patience() -> Iterator[None]:
     parallel parts of a step, and between two steps.
     """
     names = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-    is_loaded = "whale._whale" in sys.modules
-    if is_loaded or any(name in os.environ for name in names):
+    if any(name in os.environ for name in names):
         yield
         return
     os.environ["GOMP_SPINCOUNT"] = "60000"
@@ -33,6 +32,7 @@ def _patience() -> Iterator[None]:
         os.environ.pop("GOMP_SPINCOUNT", None)
 
 
+@functools.cache
 def extension() -> Any:
     """The module ``whale._whale``.
 
