@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Windows.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
@@ -48,11 +49,6 @@ static bool isSpread(stablehlo::ConvolutionOp op) {
          op.getResult().getType().getNumElements() > 0;
 }
 
-static bool isPermutation(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  return a.size() == b.size() &&
-         std::is_permutation(a.begin(), a.end(), b.begin());
-}
-
 static int64_t volumeOf(Value value, ArrayRef<int64_t> dims) {
   return ShapedType::getNumElements(extentsOf(value, dims));
 }
@@ -79,7 +75,9 @@ struct ReverseWindows : OpRewritePattern<stablehlo::ConvolutionOp> {
       return failure();
     Value kernel;
     auto reverse = op.getRhs().getDefiningOp<stablehlo::ReverseOp>();
-    if (reverse && isPermutation(reverse.getDimensions(), dims))
+    auto reversed = reverse ? reverse.getDimensions() : ArrayRef<int64_t>();
+    if (reverse && std::is_permutation(reversed.begin(), reversed.end(),
+                                       dims.begin(), dims.end()))
       kernel = reverse.getOperand();
     else
       kernel = stablehlo::ReverseOp::create(rewriter, op.getLoc(), op.getRhs(),
@@ -111,18 +109,15 @@ struct ExchangeOperands : OpRewritePattern<stablehlo::ConvolutionOp> {
       return failure();
     auto numbers = op.getDimensionNumbers();
     SmallVector<int64_t> padding;
-    auto given = op.getPadding();
-    for (auto [i, extents] : llvm::enumerate(llvm::zip_equal(
+    for (auto [window, x, out, spread] : llvm::zip_equal(
+             getWindow(op, extentsOf(op.getRhs(),
+                                     numbers.getKernelSpatialDimensions())),
              extentsOf(op.getLhs(), numbers.getInputSpatialDimensions()),
-             extentsOf(op.getRhs(), numbers.getKernelSpatialDimensions()),
-             extentsOf(op.getResult(),
-                       numbers.getOutputSpatialDimensions())))) {
-      auto [x, y, out] = extents;
-      int64_t low = given ? given->getValues<int64_t>()[2 * i] : 0;
-      int64_t stride = op.getWindowStrides() ? (*op.getWindowStrides())[i] : 1;
-      int64_t reach = (out - 1) * stride + (x - 1) * (*op.getLhsDilation())[i];
-      int64_t before = (out - 1) * stride - low;
-      llvm::append_values(padding, before, reach + 1 - y - before);
+             extentsOf(op.getResult(), numbers.getOutputSpatialDimensions()),
+             *op.getLhsDilation())) {
+      int64_t last = (out - 1) * window.stride, before = last - window.low;
+      llvm::append_values(padding, before,
+                          last + (x - 1) * spread + 1 - window.size - before);
     }
     auto paddingType = RankedTensorType::get(
         {static_cast<int64_t>(padding.size()) / 2, 2}, rewriter.getI64Type());
