@@ -16,6 +16,7 @@
 
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/Attention.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -237,6 +238,15 @@ bool AxisPropagation::wantsReduced(OpOperand &use, Value root) {
   if (!rule || !options.passesPartial(op, root) || isForeign(op, root) ||
       options.policy(op) == AxisPolicy::Whole || mustSplit(op))
     return true;
+  // Where it has other uses, to reduce it once costs no more than to reduce a
+  // result as large: the gradient of a norm needs the sum of a product's parts
+  // for its result and for those of its parameters.
+  auto isSpared = [&](const SmallVector<unsigned, 2> &together) {
+    return together.size() == 1 && op->getNumResults() == 1 &&
+           getTensorBytes(op->getResult(0).getType()) >=
+               getTensorBytes(root.getType()) &&
+           anyUse(root, op, [](OpOperand &) { return true; });
+  };
   // A sum, as far as is known, of nothing but partial values.
   auto isLinear = [&](const SmallVector<unsigned, 2> &together) {
     for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
@@ -251,7 +261,7 @@ bool AxisPropagation::wantsReduced(OpOperand &use, Value root) {
       if (isIn && isKnown && !state.isPartial() && !mayBePartialZero(operand))
         return false;
     }
-    return true;
+    return !isSpared(together);
   };
   return llvm::none_of(rule->linear, isLinear);
 }
