@@ -169,14 +169,16 @@ void AxisPropagation::run() {
 }
 
 /// Computation, and each value once for each layout that it is brought into,
-/// where it is made: that is where reshards will be.
+/// where it is made: that is where reshards will be. What is reduced at the
+/// boundary to the optimizer travels together, so that devices meet once.
 double AxisPropagation::countSeconds() {
   double sum = 0;
+  bool haveMet = false;
   llvm::DenseMap<Value, SmallVector<AxisState, 2>> moved;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     sum += costs.lookup(op);
     for (OpOperand &operand : op->getOpOperands()) {
-      Value value = operand.get();
+      Value value = lookThroughTaskGraph(operand.get());
       AxisState wanted = getRequired(operand);
       AxisState state = getState(value);
       if (!state.isCut() || wanted.isFree() || wanted == state ||
@@ -185,6 +187,9 @@ double AxisPropagation::countSeconds() {
       moved[value].push_back(wanted);
       Operation *at = value.getDefiningOp();
       double once = transferSeconds(op, value, state, wanted);
+      if (state.isPartial() && !options.passesPartial(op, value) &&
+          std::exchange(haveMet, true))
+        once -= options.exchange(op, Exchange::Kind::AllReduce, 0);
       if (parameters.contains(value))
         once *= parameterWeight;
       sum += once *
@@ -338,6 +343,8 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
     }
     bool follows =
         (policy == AxisPolicy::Batch || isShared) && !candidates.empty();
+    bool mayScatter = options.scatters && policy == AxisPolicy::Cheapest &&
+                      !isShared && candidates.empty();
     std::optional<Candidate> linear;
     if (!follows)
       linear = linearCandidate(op, rule);
@@ -347,15 +354,19 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
       candidates.push_back(uniformCandidate(op, AxisState::single()));
     if (!follows && !(linear && options.keepsPartials))
       candidates.push_back(uniformCandidate(op, AxisState::replicated()));
+    if (mayScatter)
+      addScatters(op, rule, candidates);
   }
   for (Candidate &candidate : candidates)
     evaluate(op, candidate);
   for (Candidate &candidate : candidates)
     for (auto [result, state] : llvm::zip(op->getResults(), candidate.results))
-      if (isShared || state.isPartial() || wishes.contains(result))
+      if (candidate.isScatter && state.isSplit())
+        candidate.outlook += byteSeconds(op, result, Exchange::Kind::AllGather);
+      else if (isShared || state.isPartial() || wishes.contains(result))
         candidate.outlook += outlookSeconds(op, result, state);
   // Ties go to the earlier one: splits in the order of operands, then partial
-  // results, then the whole.
+  // results, then the whole, then splits of a sum.
   const Candidate *best =
       llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) {
         return a.seconds + a.outlook < b.seconds + b.outlook;
@@ -429,17 +440,21 @@ AxisPropagation::Candidate AxisPropagation::uniformCandidate(Operation *op,
   return candidate;
 }
 
-void AxisPropagation::evaluate(Operation *op, Candidate &candidate) {
+/// Seconds of the computation, in parts if it is split.
+double AxisPropagation::workSeconds(Operation *op,
+                                    std::optional<SubFactor> sub) const {
   AxisWork work = options.work(op);
-  candidate.work = work.whole;
-  if (candidate.sub && candidate.sub->extent > 0) {
-    // Where there are few grains, the largest share is what counts.
-    double parts = double(options.parts(op));
-    double extent = double(candidate.sub->extent);
-    double largest = std::ceil(extent / parts) / extent;
-    candidate.work = std::min(work.whole, work.shared * largest * parts);
-  }
-  candidate.seconds = candidate.work;
+  if (!sub || sub->extent <= 0)
+    return work.whole;
+  // Where there are few grains, the largest share is what counts.
+  double parts = double(options.parts(op));
+  double extent = double(sub->extent);
+  double largest = std::ceil(extent / parts) / extent;
+  return std::min(work.whole, work.shared * largest * parts);
+}
+
+void AxisPropagation::evaluate(Operation *op, Candidate &candidate) {
+  candidate.seconds = workSeconds(op, candidate.sub);
   for (auto [operand, state] :
        llvm::zip(op->getOperands(), candidate.required)) {
     double cost = reshardSeconds(op, operand, state);
@@ -448,9 +463,9 @@ void AxisPropagation::evaluate(Operation *op, Candidate &candidate) {
     if (state.window && getState(operand).isReplicated())
       candidate.outlook +=
           transferSeconds(op, operand, state.withoutWindow(), state);
-    // Somebody pays for a sum that is wanted anyway.
-    if (state.isReplicated() && getState(operand).isPartial() &&
-        isReducedAnyway(operand, op))
+    // Somebody pays for what is wanted anyway.
+    if (cost > 0 && !parameters.contains(operand) &&
+        isWantedAnyway(operand, op, state))
       candidate.outlook -= cost;
   }
 }

@@ -93,7 +93,7 @@ void AxisPropagation::apply(Operation *op, const Candidate &candidate) {
 }
 
 void AxisPropagation::start(Operation *op, const Candidate &candidate) {
-  costs[op] = candidate.work * options.repeats(op);
+  costs[op] = workSeconds(op, candidate.sub) * options.repeats(op);
   if (candidate.sub)
     choices[op] = *candidate.sub;
   else
@@ -138,7 +138,7 @@ void AxisPropagation::startSingle(Operation *op) {
       operands.push_back(&operand);
     choices.erase(inner);
     if (!hasPlaces && inner->getNumResults() != 0)
-      costs[inner] = options.work(inner).whole * options.repeats(inner);
+      costs[inner] = workSeconds(inner, std::nullopt) * options.repeats(inner);
     // The bodies of reductions work on scalars.
     return hasPlaces ? WalkResult::advance() : WalkResult::skip();
   });

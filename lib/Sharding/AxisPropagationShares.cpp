@@ -58,6 +58,33 @@ void AxisPropagation::addSplits(Operation *op, const OpRule &rule,
     }
 }
 
+/// Ways to split an operation that uses a sum of parts, each device with the
+/// sum of its own rows alone. Small sums are made whole at once: scattered ones
+/// have devices meet twice.
+void AxisPropagation::addScatters(Operation *op, const OpRule &rule,
+                                  SmallVectorImpl<Candidate> &candidates) {
+  AxisState sum = AxisState::partial(Reduction::Sum);
+  size_t first = candidates.size();
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    if (getState(operand) != sum || isForeign(op, operand) ||
+        !options.passesPartial(op, operand) ||
+        byteSeconds(op, operand, Exchange::Kind::AllReduce) <
+            options.exchange(op, Exchange::Kind::AllReduce, 0))
+      continue;
+    for (const DimPiece &piece : options.pieces(operand)) {
+      std::optional<SubFactor> sub =
+          findSubFactor(rule, rule.operands[index], piece);
+      if (sub && canSplit(op, rule, *sub) &&
+          llvm::none_of(candidates, [&](const Candidate &other) {
+            return other.sub == *sub;
+          }))
+        candidates.push_back(splitCandidate(op, rule, *sub));
+    }
+  }
+  for (Candidate &candidate : llvm::drop_begin(candidates, first))
+    candidate.isScatter = true;
+}
+
 /// Whether an operation can be split so. Where parts read rows of their
 /// neighbours these must be devices, not moments, and each a run of rows.
 bool AxisPropagation::canSplit(Operation *op, const OpRule &rule,
@@ -145,6 +172,13 @@ void AxisPropagation::wish(Value root, AxisState wanted) {
   }
 }
 
+/// Seconds for the bytes of an exchange, without those for devices to meet.
+double AxisPropagation::byteSeconds(Operation *op, Value value,
+                                    Exchange::Kind kind) const {
+  return options.exchange(op, kind, double(getTensorBytes(value.getType()))) -
+         options.exchange(op, kind, 0);
+}
+
 /// Seconds that a result will need to get from this state to where it is used:
 /// a partial one must be reduced, and a split one brought to the layout that is
 /// wished for.
@@ -216,12 +250,49 @@ bool AxisPropagation::isMovedAnyway(Operation *op, Value value,
   return count != 0;
 }
 
-/// Whether somebody but `except` wants a partial value reduced, so that its
-/// sum is there for others.
-bool AxisPropagation::isReducedAnyway(Value value, Operation *except) {
+/// The state in which an operation that is still to be decided will want an
+/// operand, as far as its others say: those that are split are followed. Free
+/// where they say nothing.
+AxisState AxisPropagation::followedState(OpOperand &use) {
+  Operation *op = use.getOwner();
+  const std::optional<OpRule> &rule = ruleOf(op);
+  if (!rule || !options.scatters || options.policy(op) != AxisPolicy::Cheapest)
+    return {};
+  AxisState followed;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    AxisState state = getState(operand);
+    if (index == use.getOperandNumber() || !state.isSplit())
+      continue;
+    std::optional<SubFactor> sub =
+        findSubFactor(*rule, rule->operands[index], state.piece);
+    if (!sub)
+      continue;
+    if (std::optional<DimPiece> piece =
+            findPiece(*rule, rule->operands[use.getOperandNumber()], *sub))
+      return AxisState::split(*piece);
+    followed = AxisState::replicated();
+  }
+  return followed;
+}
+
+/// Whether somebody but `except` wants a value in this state, so that it is
+/// there for others.
+bool AxisPropagation::isWantedAnyway(Value value, Operation *except,
+                                     AxisState wanted) {
   Value root = lookThroughTaskGraph(value);
-  return anyUse(root, except,
-                [&](OpOperand &use) { return wantsReduced(use, root); });
+  AxisState state = getState(root);
+  auto isFollowed = [&](auto accepts) {
+    return anyUse(root, except, [&](OpOperand &use) {
+      return !required.contains(&use) && accepts(followedState(use));
+    });
+  };
+  if (state.isPartial() && wanted.isReplicated())
+    return !isFollowed([](AxisState followed) { return followed.isSplit(); }) &&
+           anyUse(root, except,
+                  [&](OpOperand &use) { return wantsReduced(use, root); });
+  if (!state.isPartial() && !isHeavy(except))
+    return false;
+  return isFollowed([&](AxisState followed) { return followed == wanted; });
 }
 
 /// Whether an operation cannot use a partial value (the TaskGraph results that
@@ -234,6 +305,8 @@ bool AxisPropagation::wantsReduced(OpOperand &use, Value root) {
     return true;
   if (isa<hlo::ReturnOp, hlo::OptimizationBarrierOp>(op))
     return false;
+  if (AxisState followed = followedState(use); !followed.isFree())
+    return followed.isReplicated();
   const std::optional<OpRule> &rule = ruleOf(op);
   if (!rule || !options.passesPartial(op, root) || isForeign(op, root) ||
       options.policy(op) == AxisPolicy::Whole || mustSplit(op))

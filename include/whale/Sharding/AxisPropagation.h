@@ -111,6 +111,10 @@ public:
     /// Whether a partial sum is kept wherever an operation is linear in it: on
     /// the axis of time it can only be reduced when all moments are over.
     bool keepsPartials = false;
+    /// Whether a sum of parts may be scattered where an operation could have it
+    /// whole: sequence parallelism. It pays, if at all, over all operations up
+    /// to where it is gathered, so that the program is tried with and without.
+    bool scatters = false;
     /// The state of seeded arguments; the others are free.
     llvm::DenseMap<mlir::Value, AxisState> seeds;
     /// What the program asks of the results of sharding constraints; others of
@@ -172,11 +176,13 @@ private:
     std::optional<SubFactor> sub;
     llvm::SmallVector<AxisState, 3> required;
     llvm::SmallVector<AxisState, 1> results;
-    /// Seconds of the computation, and with bringing the operands into place.
-    double work = 0;
+    /// Seconds of the computation, and of bringing the operands into place.
     double seconds = 0;
     /// What bringing the results into place will cost later.
     double outlook = 0;
+    /// It reduces and scatters an operand that could have been left partial or
+    /// made whole.
+    bool isScatter = false;
   };
 
   double countSeconds();
@@ -198,6 +204,8 @@ private:
   void decide(mlir::Operation *op, const OpRule &rule);
   void addSplits(mlir::Operation *op, const OpRule &rule,
                  llvm::SmallVectorImpl<Candidate> &candidates);
+  void addScatters(mlir::Operation *op, const OpRule &rule,
+                   llvm::SmallVectorImpl<Candidate> &candidates);
   void findWishes();
   void findGathered();
   bool canSplit(mlir::Operation *op, const OpRule &rule, SubFactor sub);
@@ -256,6 +264,7 @@ private:
   std::optional<Candidate> linearCandidate(mlir::Operation *op,
                                            const OpRule &rule);
   Candidate uniformCandidate(mlir::Operation *op, AxisState state);
+  double workSeconds(mlir::Operation *op, std::optional<SubFactor> sub) const;
   void evaluate(mlir::Operation *op, Candidate &candidate);
   void apply(mlir::Operation *op, const Candidate &candidate);
   void start(mlir::Operation *op, const Candidate &candidate);
@@ -269,8 +278,12 @@ private:
   using Names = llvm::SmallSetVector<mlir::Value, 1>;
   const Names &namesOf(mlir::Value value);
   bool isMovedAnyway(mlir::Operation *op, mlir::Value value, AxisState wanted);
-  bool isReducedAnyway(mlir::Value value, mlir::Operation *except);
+  bool isWantedAnyway(mlir::Value value, mlir::Operation *except,
+                      AxisState wanted);
+  AxisState followedState(mlir::OpOperand &use);
   bool wantsReduced(mlir::OpOperand &use, mlir::Value root);
+  double byteSeconds(mlir::Operation *op, mlir::Value value,
+                     Exchange::Kind kind) const;
   double outlookSeconds(mlir::Operation *op, mlir::Value result,
                         AxisState state);
   bool isForeign(mlir::Operation *op, mlir::Value value) const;

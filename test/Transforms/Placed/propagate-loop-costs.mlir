@@ -9,8 +9,8 @@
 
 // What is computed and sent in a loop counts as often as the loop runs.
 
-// ONCE: argument 0 is split along dimension 1 in 8 grains
-// ONCE-SAME: , {{[0-9.]+}}e-08 s;
+// ONCE: argument 0 is split along dimension 0 in 8 grains
+// ONCE-SAME: , 2.{{[0-9]+}}e-05 s;
 // OFTEN: argument 0 is split along dimension 1 in 8 grains
 // OFTEN-SAME: , 0.00{{[0-9]+}} s;
 func.func @main(%w: tensor<8x8xf32>,

@@ -20,6 +20,10 @@ namespace whale {
 /// Where links are free, bytes still have to be copied: seconds for each.
 static constexpr double copySeconds = 1e-10;
 
+/// And devices have to wait for one another: seconds for each beyond the first.
+/// A sum of a few numbers takes two threads so long on two cores.
+static constexpr double meetingSeconds = 2e-5;
+
 AxisCosts::AxisCosts(const Cluster &cluster)
     : cluster(cluster), model(createRooflineModel(cluster)) {}
 
@@ -77,7 +81,9 @@ double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
     double once = model->exchangeSeconds(makeExchange(kind, probe, group));
     double twice = model->exchangeSeconds(makeExchange(kind, 2 * probe, group));
     perByte = (twice - once) / probe;
-    latency = std::max(0.0, once - perByte * probe);
+    latency = once - perByte * probe;
+    if (latency <= 0)
+      latency = double(group.size() - 1) * meetingSeconds;
   }
   double copied = leastBytes(kind, bytes, double(group.size())) * copySeconds;
   return latency + std::max(perByte * bytes, copied);

@@ -69,11 +69,34 @@ void StepLayouts::followStrategies() {
   std::unique_ptr<AxisPropagation> chosen;
   if (!splits)
     chosen = chooseParameterSplits(groups, batch, factorization, most);
+  AxisPropagation::Options options = seedSplits(
+      innerOptions(batch, factorization, costs), groups, splits->pieces);
   if (chosen)
     axes.push_back(std::move(chosen));
   else
-    propagate(seedSplits(innerOptions(batch, factorization, costs), groups,
-                         splits->pieces));
+    propagate(options);
+  if (!groups.empty())
+    tryWholeSums(std::move(options));
+}
+
+/// Has sums of split products whole where they are made, if that is shorter
+/// than to scatter them.
+void StepLayouts::tryWholeSums(AxisPropagation::Options options) {
+  options.scatters = false;
+  auto whole = std::make_unique<AxisPropagation>(function, std::move(options));
+  whole->run();
+  double wholeSeconds = whole->getSeconds();
+  double scattered = axes.back()->getSeconds();
+  if (wholeSeconds < scattered) {
+    axes.back() = std::move(whole);
+  } else if (scattered < wholeSeconds) {
+    std::string text =
+        "sums of split products are scattered, and gathered where they are "
+        "needed whole (sequence parallelism): ";
+    llvm::raw_string_ostream(text)
+        << llvm::format("%.4g s, not %.4g s", scattered, wholeSeconds);
+    emitRemark(function.getLoc()) << text;
+  }
 }
 
 void StepLayouts::followHints(const ShardingHints &hints) {
@@ -246,6 +269,7 @@ AxisPropagation::Options StepLayouts::innerOptions(const AxisPropagation &batch,
     return meshes.meshOf(op)->getNumParts(1);
   };
   options.batchChoices = &batch.getChoices();
+  options.scatters = true;
   // The mini-batch is stored in shares where a replicate TaskGraph reads it,
   // and whole where only others do.
   for (auto [value, state] : batchSeeds) {
