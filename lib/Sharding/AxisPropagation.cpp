@@ -178,10 +178,12 @@ double AxisPropagation::countSeconds() {
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     sum += costs.lookup(op);
     for (OpOperand &operand : op->getOpOperands()) {
-      Value value = lookThroughTaskGraph(operand.get());
       AxisState wanted = getRequired(operand);
-      AxisState state = getState(value);
-      if (!state.isCut() || wanted.isFree() || wanted == state ||
+      if (wanted.isFree())
+        continue;
+      Value value = lookThroughTaskGraph(operand.get());
+      AxisState state = states.lookup(value);
+      if (!state.isCut() || wanted == state ||
           llvm::is_contained(moved[value], wanted))
         continue;
       moved[value].push_back(wanted);
