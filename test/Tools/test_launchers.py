@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -230,6 +231,46 @@ def test_four_hosts(tmp_path: pathlib.Path, hosts: Hosts) -> None:
     for i in range(4):
         hosts.do(i, "tc qdisc del dev eth0 root")
     assert bits(program, "one") == bits(program, "hosts")
+
+
+@pytest.mark.parametrize("transport", ["ucx", "mpi"])
+def test_mpirun_on_four_hosts(
+    tmp_path: pathlib.Path, hosts: Hosts, transport: str
+) -> None:
+    program = compile_(tmp_path, "replicate", n=1500, devices=FOUR_HOSTS)
+    assert run(program, "one", "--steps=3", "--threads=1").returncode == 0
+    # It starts its daemons by what is called as rsh is: with a host, a command.
+    agent = tmp_path / "agent"
+    cases = [
+        f"{address}) exec {shlex.join(hosts.enter(host))} sh -c \"$*\" ;;\n"
+        for host, address in enumerate(hosts.addresses)
+    ]
+    agent.write_text(
+        f"#!/bin/sh\nhost=$1\nshift\ncase $host in\n{''.join(cases)}esac\n"
+    )
+    agent.chmod(0o700)
+    # Names of these hosts say no addresses.
+    given = [*("-x", "WHALE_HOST=" + hosts.addresses[0]), "-x", "WHALE_SECRET"]
+    for secret in {"WHALE_SECRET": secrets.token_hex()}, {}:
+        result = subprocess.run(
+            [
+                *(*hosts.enter(0), *MPIRUN, "4"),
+                *("--host", ",".join(hosts.addresses)),
+                *(given if secret else given[:2]),
+                *command(program, "many", "--steps=3", "--threads=1"),
+                f"--transport={transport}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+            env=os.environ | secret | {"OMPI_MCA_plm_rsh_agent": str(agent)},
+        )
+        if secret:
+            assert result.returncode == 0, result.stderr
+            assert bits(program, "one") == bits(program, "many")
+        else:
+            assert result.returncode == 1
+            assert "need a secret" in result.stderr
 
 
 def test_a_process_of_another_host_dies(
