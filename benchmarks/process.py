@@ -1,19 +1,28 @@
 """One of the processes that processes.py times: ``process.py CASE``.
 
 The first one reads numbers of steps from standard input, and answers each with
-a line of JSON, as worker.py does.
+a line of JSON, as worker.py does: a step takes as long as in the process where
+it takes longest.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import cases
 import worker
 
 import whale as wh
 from whale import distributed
+
+
+def slowest(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the first process says, with the seconds of the slowest one."""
+    seconds = zip(*(answer["seconds"] for answer in answers), strict=True)
+    return {**answers[0], "seconds": [max(step) for step in seconds]}
 
 
 def main() -> None:
@@ -30,6 +39,10 @@ def main() -> None:
         if not line:
             return
         answer = worker.steps(side, int(line))
+        if distributed.job() is not None:
+            mine = json.dumps(answer).encode()
+            everyones = distributed.all_gather("the seconds of steps", mine)
+            answer = slowest([json.loads(one) for one in everyones])
         if is_first:
             print(json.dumps(answer), flush=True)
 
