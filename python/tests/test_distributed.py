@@ -240,15 +240,31 @@ def test_a_saved_program_that_another_process_lacks(
     assert result.stdout == "done\n", result.stderr
 
 
-def test_different_steps(tmp_path: pathlib.Path) -> None:
+def test_steps_of_other_files(tmp_path: pathlib.Path) -> None:
     result = run(
         tmp_path,
         """
-        step = wh.jit(lambda w: w * (2 + me), cluster=2)
-        step(w)
+        code = "\\n" * me + "def twice(w): return w * 2"
+        exec(compile(code, f"/folder{me}/step.py", "exec"))
+        twice = wh.jit(twice, cluster=2)
+        assert f"/folder{me}/step.py" in twice.lower(w).as_text()
+        assert np.array_equal(twice(w), w * 2)
         """,
         2,
     )
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "lambda w: w * (2 + me)",
+        # The same operations in another scope.
+        "(wh.split() if me else wh.replicate())(lambda w: w * 2)",
+    ],
+)
+def test_different_steps(tmp_path: pathlib.Path, step: str) -> None:
+    result = run(tmp_path, f"wh.jit({step}, cluster=2)(w)", 2)
     assert result.returncode == 1
     assert "the step differs: process 0 compiles" in result.stderr
     log = (tmp_path / "log" / "process-1.log").read_text()

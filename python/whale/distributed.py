@@ -6,6 +6,7 @@ import atexit
 import hashlib
 import math
 import os
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -106,7 +107,7 @@ def share_program(
 
     Args:
         path: where the program goes, a directory that does not exist.
-        text: the step, without the paths of its source files.
+        text: the step, annotated StableHLO with its locations.
         options: what else the program depends on.
         write: writes it.
 
@@ -118,14 +119,14 @@ def share_program(
         write()
         return
     digest = hashlib.sha256()
-    for part in (text, *options):
+    for part in (_without_lines(text), *options):
         digest.update(f"{len(part)} ".encode() + part.encode())
-    steps = all_gather("the step", digest.digest())
-    for index, other in enumerate(steps):
-        if other != steps[0]:
+    digests = all_gather("the step", digest.digest())
+    for index, other in enumerate(digests):
+        if other != digests[0]:
             raise RuntimeError(
-                f"the step differs: process 0 compiles {steps[0].hex()[:16]}, "
-                f"process {index} {other.hex()[:16]}"
+                "the step differs: process 0 compiles "
+                f"{digests[0].hex()[:16]}, process {index} {other.hex()[:16]}"
             )
     mine = b""
     failure: CompileError | None = None
@@ -143,6 +144,24 @@ def share_program(
         raise CompileError(program[1:].decode())
     if process_index() != 0:
         native.guarded(native.extension().unpack_program, program[1:], path)
+
+
+# A location that has a name, any location, and where one is used.
+_NAMED = re.compile(r'^(#loc\d*) = loc\(("(?:[^"\\]|\\.)*")\(', re.MULTILINE)
+_LOCATION = re.compile(r"^#loc\d* = .*\n", re.MULTILINE)
+_USE = re.compile(r"loc\((#loc\d*)\)")
+
+
+def _without_lines(text: str) -> str:
+    """A step's text in which an operation has the name that JAX gives it.
+
+    The name says which scopes of strategies it is in. Files and lines go: they
+    may be in other directories in another process.
+    """
+    names = dict(_NAMED.findall(text))
+    return _USE.sub(
+        lambda use: names.get(use[1], ""), _LOCATION.sub("", text)
+    )
 
 
 def receive_program(path: str, is_here: bool, place: str) -> str:

@@ -64,7 +64,6 @@ class Lowered:
         cluster: clusters.ClusterLike | None,
         target: str,
         arguments: Sequence[Argument],
-        plain: str,
         owner: Owner,
     ) -> None:
         """A step as `lower` makes it.
@@ -75,7 +74,6 @@ class Lowered:
             cluster: what it is compiled for.
             target: as of ``whale-compile``.
             arguments: its leaves, as the compiler gets them.
-            plain: the text without the paths of its source files.
             owner: what it was lowered for.
         """
         self._text = text
@@ -83,7 +81,6 @@ class Lowered:
         self._cluster = cluster
         self._target = target
         self._arguments = tuple(arguments)
-        self._plain = plain
         self._owner = owner
         self._program: Program | None = None
 
@@ -148,7 +145,7 @@ class Lowered:
             self._target,
             jax.__version__,
         )
-        distributed.share_program(path, self._plain, options, write)
+        distributed.share_program(path, self._text, options, write)
         return Program(path, self._signature, directory)
 
     def program(self) -> Program:
@@ -269,14 +266,12 @@ def lower(
         out_tree=out_tree,
     )
     module = lowered.compiler_ir("stablehlo")
-    text, plain = _annotate(module, arguments, fed_by, settings)
     return Lowered(
-        text,
+        _annotate(module, arguments, fed_by, settings),
         signature,
         cluster,
         target,
         arguments,
-        plain,
         owner,
     )
 
@@ -286,11 +281,8 @@ def _annotate(
     arguments: Sequence[Argument],
     fed_by: Mapping[int, int],
     settings: Sequence[scopes.Setting],
-) -> tuple[str, str]:
-    """The module's text with what the frontend adds to it.
-
-    And where there are several processes, that without its locations.
-    """
+) -> str:
+    """The module's text with what the frontend adds to it."""
     # JAX may hand out the module again, so the attributes go onto a copy.
     with module.context as context, ir.Location.unknown():
         unregistered = context.allow_unregistered_dialects
@@ -332,12 +324,7 @@ def _annotate(
                         zip(main.arg_attrs, arguments, strict=True)
                     )
                 ]
-            # Processes may have the step's files in other directories.
-            several = distributed.process_count() > 1
-            return (
-                str(copy.get_asm(enable_debug_info=True)),
-                str(copy.get_asm()) if several else "",
-            )
+            return str(copy.get_asm(enable_debug_info=True))
         finally:
             context.allow_unregistered_dialects = unregistered
 
