@@ -364,6 +364,38 @@ def test_a_process_that_exits(tmp_path: pathlib.Path) -> None:
     ), texts
 
 
+@pytest.mark.long
+def test_a_process_that_comes_to_its_end_first(tmp_path: pathlib.Path) -> None:
+    # While its steps run on, more slowly than those of the other.
+    result = run(
+        tmp_path,
+        """
+        import subprocess
+        k = np.eye(256, dtype=np.float32)
+        x = np.ones((24, 256), np.float32)
+        def step(s, x):
+            y = jax.lax.fori_loop(0, 30000, lambda _, y: jnp.tanh(y @ k), x)
+            return s + y.sum()
+        step = wh.jit(step, cluster=2, batch_argnums=1)
+        s = step(np.float32(0), x)
+        s.block_until_ready()
+        if me == 1:
+            pid = os.getpid()
+            subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -STOP {pid};"
+                                          f"sleep 12; kill -CONT {pid}"])
+        for _ in range(3):
+            s = step(s, x)
+        assert not s.is_ready()
+        if me == 0:
+            print(float(s) > 0)
+        """,
+        2,
+        progress_limit=60,
+    )
+    assert result.stdout == "True\n", result.stderr
+    assert result.returncode == 0, result.stderr
+
+
 def test_local_data_of_a_wrong_shape(tmp_path: pathlib.Path) -> None:
     result = run(
         tmp_path,

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from whale import native
+from whale import native, steps
 from whale.errors import CompileError, RuntimeError
 
 _job: Any = None
@@ -219,6 +219,8 @@ def _leave() -> None:
         if _failure is not None:
             _job.fail(_failure)
         else:
+            # Others may wait for what this process computes in them.
+            steps.finish()
             _job.leave()
     except native.extension().RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 from typing import Any
 
 from whale import native
+from whale.errors import RuntimeError
 
 # Each until nothing runs for it any more.
 _steps: set[Any] = set()
@@ -21,6 +23,13 @@ def _forget_left() -> None:
     for step in list(_steps):
         if step.has_left:
             _steps.discard(step)
+
+
+def finish() -> None:
+    """Waits until all steps have ended, well or not."""
+    for step in list(_steps):
+        with contextlib.suppress(RuntimeError):
+            native.waited(step.stats)
 
 
 def forget() -> None:
