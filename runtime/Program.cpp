@@ -100,6 +100,8 @@ Program::Engine &Program::State::getEngine() {
   Engine *current = engine;
   if (current && current->process == getpid())
     return *current;
+  if (options.job)
+    options.job->check();
   std::span<const char> bytes;
   if (constants)
     bytes = {constants->data(), constants->size()};
@@ -263,7 +265,11 @@ const std::vector<Parameter> &Program::results() const {
   return state->bound->program.results;
 }
 int64_t Program::processOf(size_t rank) const {
-  return state->getEngine().executor.where().processOf[rank];
+  // A child of a process, which has no engine, asks as well.
+  const std::shared_ptr<Job> &job = state->options.job;
+  return processOfRank(static_cast<int64_t>(rank),
+                       static_cast<int64_t>(rankCount()),
+                       job ? job->processes() : 1);
 }
 
 const std::string &Program::staged() const {

@@ -81,7 +81,9 @@ void whale::python::bindJob(nb::module_ &module) {
            nb::call_guard<nb::gil_scoped_release>(),
            "Ends the job with an error; returns its first one.")
       .def("leave", &Job::leave, nb::call_guard<nb::gil_scoped_release>(),
-           "Collective: the process ends in order.");
+           "Collective: the process ends in order.")
+      .def("forget", &Job::forget,
+           "In a child of fork: it takes no part, and keeps this for good.");
   module.def("parse_address", parseAddress, nb::arg("text"),
              "The host and the port of \"host:port\", or None.");
   module.def("run_processes", runProcesses, nb::arg("first"), nb::arg("count"),

@@ -48,8 +48,12 @@ def run(
     body: str,
     count: int,
     progress_limit: float | None = None,
+    leaves: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a script in so many processes; standard output is the first's."""
+    """Runs a script in so many processes; standard output is the first's.
+
+    They leave no files, unless they leave processes that hold them.
+    """
     script = folder / "script.py"
     join = f"init_distributed(progress_limit={progress_limit})"
     header = HEADER.replace("init_distributed()", join)
@@ -68,7 +72,8 @@ def run(
         env=os.environ
         | {"PYTHONPATH": str(ROOT / "python"), "TMPDIR": str(scratch)},
     )
-    assert not [path for path in scratch.rglob("*") if path.is_file()]
+    files = [path for path in scratch.rglob("*") if path.is_file()]
+    assert leaves or not files
     return result
 
 
@@ -415,6 +420,54 @@ def test_local_data_of_a_wrong_shape(tmp_path: pathlib.Path) -> None:
     assert "float32[1, 3]" in lines[1]
     assert "args[0] is no part of the batch" in lines[2]
     assert len(lines) == 4 and "'y'" in lines[3]
+
+
+def test_forks(tmp_path: pathlib.Path) -> None:
+    result = run(
+        tmp_path,
+        """
+        import time
+        lowered = step.lower(w, x)
+        rows = lowered.batch_slices(me)
+        new, _ = step(w, x)
+        value = np.array(new)
+        new, _ = step(w, x)
+        new.block_until_ready()
+        pid = os.fork()
+        if pid == 0:
+            # As what loads the rows of its parent does.
+            assert wh.process_index() == me and wh.process_count() == 2
+            assert lowered.batch_slices(me) == rows
+            assert np.array_equal(new, value)
+            for use in (lambda: wh.gather(new)), (lambda: step(w, x)):
+                try:
+                    use()
+                except wh.RuntimeError as error:
+                    assert f"a child of process {me} (fork)" in str(error)
+                else:
+                    raise AssertionError("took part")
+            sys.exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+        again, _ = step(w, x)
+        assert np.array_equal(new, again)
+        print("done", flush=True)
+        if me == 1:
+            # What it leaves behind keeps no connection open.
+            if os.fork() == 0:
+                time.sleep(10)
+                os._exit(0)
+            os.kill(os.getpid(), 9)
+        while True:
+            new, _ = step(new, x)
+            wh.gather(new)
+        """,
+        2,
+        leaves=True,
+    )
+    assert result.stdout == "done\n", result.stderr
+    assert re.search(
+        r"process 1 \(host .*\) has ended unexpectedly", result.stderr
+    )
 
 
 def test_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import hashlib
 import math
 import os
@@ -211,6 +212,15 @@ def _remember(
         previous(kind, error, trace)
 
     return hook
+
+
+def forget() -> None:
+    """Has a child of a process take no part in what the processes do."""
+    if job() is not None:
+        atexit.unregister(_leave)
+        # Destroyed, it would wait for its threads.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(_job))
+        _job.forget()
 
 
 def _leave() -> None:

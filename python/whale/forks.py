@@ -9,11 +9,12 @@ from jax._src import xla_bridge
 from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 
-from whale import steps
+from whale import distributed, steps
 
 
 def register() -> None:
     """Has each child of this process call what it needs."""
+    os.register_at_fork(after_in_child=distributed.forget)
     os.register_at_fork(after_in_child=steps.forget)
     os.register_at_fork(after_in_child=_keep_backends)
     os.register_at_fork(after_in_child=_replace_thread_pool)

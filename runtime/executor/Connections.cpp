@@ -33,7 +33,7 @@ Ranks::Ranks(size_t count, std::shared_ptr<Job> given) : job(std::move(given)) {
   int64_t processes = job ? job->processes() : 1;
   process = job ? job->process() : 0;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    processOf.push_back(rank * processes / ranks);
+    processOf.push_back(processOfRank(rank, ranks, processes));
     if (processOf.back() == process)
       local.push_back(rank);
   }

@@ -67,8 +67,10 @@ public:
   Server(const JobOptions &options, const std::string &secret, int listener,
          int first);
   ~Server() override;
+  void forget() override { closeAll(); }
 
 private:
+  void closeAll();
   void work();
   void poll();
   void accept();
@@ -122,6 +124,10 @@ Server::~Server() {
   isEnding = true;
   [[maybe_unused]] ssize_t put = ::write(wakePipe[1], "", 1);
   thread.join();
+  closeAll();
+}
+
+void Server::closeAll() {
   for (Connection &connection : connections)
     close(connection.socket);
   for (int file : {listener, wakePipe[0], wakePipe[1]})

@@ -23,6 +23,9 @@ public:
                                              int listener, int first);
   /// Ends the thread.
   virtual ~Coordinator() = default;
+
+  /// See Job::forget.
+  virtual void forget() = 0;
 };
 
 } // namespace whale::runtime::job

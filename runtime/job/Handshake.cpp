@@ -8,8 +8,7 @@
 //
 // Two collectives: all processes compare what decides the bits of the results,
 // then each tells all others its machine, host and cores. From this list every
-// process computes the same answer, or the same error. Ranks are dealt to
-// processes in consecutive runs, as even as can be. Unless it is given, the
+// process computes the same answer, or the same error. Unless it is given, the
 // number of a rank's threads is the cores of its process, or of its machine,
 // divided by the ranks there: the least of all.
 //
@@ -145,7 +144,7 @@ int64_t shakeHands(Job &job, const Handshake &mine,
     places.push_back(Place::read(each));
   std::vector<int64_t> processOf;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    processOf.push_back(rank * job.processes() / ranks);
+    processOf.push_back(processOfRank(rank, ranks, job.processes()));
     ++places[processOf.back()].ranks;
   }
   checkNodes(places, processOf, program);

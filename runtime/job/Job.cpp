@@ -75,6 +75,8 @@ public:
   std::shared_ptr<void>
   reportProgress(std::function<Progress()> progress) override;
   void leave() override;
+  void forget() override;
+  void check() const override;
 
 private:
   using Callback = std::function<void(const std::string &)>;
@@ -114,6 +116,8 @@ private:
   int socket = -1;
   int wakePipe[2] = {-1, -1};
   std::unique_ptr<Coordinator> coordinator;
+  /// Of another process, which has forked this one.
+  bool isForgotten = false;
 
   std::mutex sendMutex, mutex;
   std::condition_variable changed;
@@ -414,8 +418,23 @@ void Joined::work() {
   }
 }
 
+void Joined::forget() {
+  isForgotten = true;
+  for (int *file : {&socket, &wakePipe[0], &wakePipe[1]})
+    close(std::exchange(*file, -1));
+  if (coordinator)
+    coordinator->forget();
+}
+
+void Joined::check() const {
+  if (isForgotten)
+    throw Error("a child of process " + std::to_string(options.process) +
+                " (fork) takes no part in what the processes do together");
+}
+
 std::vector<std::string> Joined::allGather(const std::string &name,
                                            const std::string &mine) {
+  check();
   if (mine.size() > mostGathered)
     throw Error(name + " has " + std::to_string(mine.size()) +
                 " bytes, more than processes tell each other (" +
@@ -429,6 +448,8 @@ std::vector<std::string> Joined::allGather(const std::string &name,
 }
 
 std::string Joined::fail(const std::string &what) {
+  if (isForgotten)
+    return what;
   send(Kind::Fail, FieldWriter().text(what).take());
   // Another process may have been first.
   constexpr std::chrono::seconds patience(2);
@@ -473,6 +494,7 @@ Joined::reportProgress(std::function<Progress()> progress) {
 }
 
 void Joined::leave() {
+  check();
   send(Kind::Bye, "");
   Lock lock(mutex);
   changed.wait(lock, [&] { return isOver || error; });

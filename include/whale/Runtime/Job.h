@@ -111,7 +111,20 @@ public:
 
   /// Collective: the process ends in order. Throws the job's Error.
   virtual void leave() = 0;
+
+  /// In a child of `fork`, before all else: it takes no part in the job, whose
+  /// connections end with the process that has joined. From here on `check` and
+  /// the collective functions throw Error. The object must not be destroyed any
+  /// more: it would wait for threads that a child does not have.
+  virtual void forget() {}
+  virtual void check() const {}
 };
+
+/// The process that runs a rank of a program: ranks are dealt out to processes
+/// in consecutive runs, as even as can be.
+inline int64_t processOfRank(int64_t rank, int64_t ranks, int64_t processes) {
+  return rank * processes / ranks;
+}
 
 /// The host and the port, from 1, of "HOST:PORT"; nothing where it is none.
 /// Brackets go round the colons of an address.
