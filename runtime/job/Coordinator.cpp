@@ -33,6 +33,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <fcntl.h>
 #include <list>
 #include <poll.h>
@@ -46,8 +47,10 @@ using Clock = std::chrono::steady_clock;
 
 struct Connection {
   int socket = -1;
-  std::string in, out;
-  /// Bytes of `out` that are on their way.
+  std::string in;
+  /// Frames that are not sent yet, which may be as large as a program, and the
+  /// same for all; and how many bytes of the first are on their way.
+  std::deque<std::shared_ptr<const std::string>> out;
   size_t sent = 0;
   Clock::time_point since = Clock::now();
   /// What it has said first, as it was said, and the challenge that it got.
@@ -76,7 +79,9 @@ private:
   void accept();
   void read(Connection &connection);
   void write(Connection &connection);
+  void send(Connection &connection, Kind kind, const std::string &fields);
   void handle(Connection &connection, const Frame &frame);
+  void challenge(Connection &connection, const std::string &said);
   void greet(Connection &connection, const Frame &frame);
   void join(Connection &connection);
   void gather();
@@ -221,9 +226,9 @@ void Server::read(Connection &connection) {
 
 void Server::write(Connection &connection) {
   while (!connection.out.empty()) {
-    ssize_t size =
-        send(connection.socket, connection.out.data() + connection.sent,
-             connection.out.size() - connection.sent, MSG_NOSIGNAL);
+    const std::string &bytes = *connection.out.front();
+    ssize_t size = ::send(connection.socket, bytes.data() + connection.sent,
+                          bytes.size() - connection.sent, MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR)
       continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -231,18 +236,25 @@ void Server::write(Connection &connection) {
     if (size < 0)
       return lose(connection);
     connection.sent += size;
-    if (connection.sent < connection.out.size())
+    if (connection.sent < bytes.size())
       continue;
-    connection.out.clear();
+    connection.out.pop_front();
     connection.sent = 0;
   }
 }
 
+void Server::send(Connection &connection, Kind kind,
+                  const std::string &fields) {
+  connection.out.push_back(
+      std::make_shared<const std::string>(encode(kind, fields)));
+  write(connection);
+}
+
 void Server::sendAll(Kind kind, const std::string &fields) {
-  std::string bytes = encode(kind, fields);
+  auto bytes = std::make_shared<const std::string>(encode(kind, fields));
   for (Member &member : members)
     if (member.connection) {
-      member.connection->out += bytes;
+      member.connection->out.push_back(bytes);
       write(*member.connection);
     }
 }
@@ -289,32 +301,31 @@ void Server::lose(Connection &connection) {
        members.whoWait());
 }
 
+/// Answers to the first words of a stranger.
+void Server::challenge(Connection &connection, const std::string &said) {
+  connection.hello = Hello::read(said);
+  if (!connection.hello)
+    return lose(connection);
+  const Hello &hello = *connection.hello;
+  connection.saidHello = said;
+  connection.challenge =
+      FieldWriter().text(makeNonce()).text(options.program).take();
+  if (hello.version == WHALE_VERSION_TEXT && hello.process < members.size() &&
+      hello.processes == members.size())
+    connection.process = static_cast<int64_t>(hello.process);
+  std::string proof =
+      prove(secret, "coordinator", connection.saidHello, connection.challenge);
+  send(connection, Kind::Challenge,
+       connection.challenge + FieldWriter().text(proof).take());
+}
+
 void Server::greet(Connection &connection, const Frame &frame) {
   auto refuse = [&](const std::string &what) {
-    connection.out += encode(Kind::Fail, FieldWriter().text(what).take());
-    write(connection);
+    send(connection, Kind::Fail, FieldWriter().text(what).take());
     lose(connection);
   };
-  if (frame.kind == Kind::Hello && !connection.hello) {
-    connection.hello = Hello::read(frame.fields);
-    if (!connection.hello)
-      return lose(connection);
-    const Hello &hello = *connection.hello;
-    connection.saidHello = frame.fields;
-    connection.challenge =
-        FieldWriter().text(makeNonce()).text(options.program).take();
-    if (hello.version == WHALE_VERSION_TEXT && hello.process < members.size() &&
-        hello.processes == members.size())
-      connection.process = static_cast<int64_t>(hello.process);
-    connection.out +=
-        encode(Kind::Challenge,
-               connection.challenge +
-                   FieldWriter()
-                       .text(prove(secret, "coordinator", connection.saidHello,
-                                   connection.challenge))
-                       .take());
-    return write(connection);
-  }
+  if (frame.kind == Kind::Hello && !connection.hello)
+    return challenge(connection, frame.fields);
   if (frame.kind != Kind::Proof || !connection.hello)
     return lose(connection);
   FieldReader fields(frame.fields);
@@ -331,9 +342,7 @@ void Server::greet(Connection &connection, const Frame &frame) {
   std::string what;
   if (hello.version != WHALE_VERSION_TEXT)
     what = name + " is of another version: " + hello.version +
-           ", the first process "
-           "is " +
-           WHALE_VERSION_TEXT;
+           ", the first process is " + WHALE_VERSION_TEXT;
   else if (!connection.process)
     what = name + " is one of " + std::to_string(hello.processes) +
            " processes, the first process is one of " +
@@ -393,10 +402,8 @@ void Server::handle(Connection &connection, const Frame &frame) {
     if (isMoving || !isWaiting(member))
       member.advanced = Clock::now();
     // So the member sees that the first process lives.
-    connection.out += encode(
-        Kind::Beat,
-        FieldWriter().number(static_cast<uint64_t>(limit() * 1e3)).take());
-    write(connection);
+    send(connection, Kind::Beat,
+         FieldWriter().number(static_cast<uint64_t>(limit() * 1e3)).take());
   } else if (frame.kind == Kind::Bye) {
     member.hasLeft = true;
     gather();
@@ -450,7 +457,7 @@ void Server::gather() {
     member.given.reset();
     member.advanced = Clock::now();
   }
-  if (all.size() > membersBytes)
+  if (all.size() >= membersBytes)
     return fail(name + " of all processes have " + std::to_string(all.size()) +
                 " bytes, more than processes tell each other (" +
                 std::to_string(membersBytes) + ")");
