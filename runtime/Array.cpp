@@ -19,6 +19,7 @@
 
 #include "CopyBox.h"
 #include "LargeMemory.h"
+#include "whale/ProgramFormat/Pieces.h"
 #include "whale/Runtime/Types.h"
 
 #include <algorithm>
@@ -205,58 +206,27 @@ bool Array::isComplete() const {
   return hasAll(state->layout(), shards);
 }
 
-void Array::toHost(void *out) const {
-  auto shards = state->readShards();
-  checkAll(state->layout(), shards);
-  const Layout &layout = state->layout();
-  Shape origin(layout.view.size(), 0);
-  std::vector<const Box *> done;
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const std::optional<Box> &box = layout.boxes[i];
-    if (!box || !shards[i])
-      continue;
-    // A replica of what was copied already adds nothing.
-    bool replica = false;
-    for (const Box *other : done)
-      replica |= *other == *box;
-    if (replica)
-      continue;
-    done.push_back(&*box);
-    copyBox(out, layout.view, box->start, shards[i]->host(), box->size, origin,
-            box->size, byteSize(dtype()));
+/// Copies a box of the tensor from shards that have it, in elements of so many
+/// bytes.
+static void copyTo(void *out, const Box &box, const Layout &layout,
+                   const std::vector<std::shared_ptr<Buffer>> &shards,
+                   int64_t bytes) {
+  std::vector<size_t> holders;
+  for (size_t i = 0; i < shards.size(); ++i)
+    if (shards[i])
+      holders.push_back(i);
+  for (const auto &[holder, part] : piecesOf(box, layout, holders)) {
+    const Box &from = *layout.boxes[holder];
+    copyBox(out, box.size, startIn(box, part), shards[holder]->host(),
+            from.size, startIn(from, part), part.size, bytes);
   }
 }
 
-/// The new shard of `box`, pieced together from the shards of one same view.
-static std::shared_ptr<Buffer>
-assemble(const Box &box, const Layout &layout,
-         const std::vector<std::shared_ptr<Buffer>> &shards, int64_t bytes) {
-  auto shard = Buffer::allocate(box.elements() * bytes);
-  // A shard with all of it does alone.
-  for (bool whole : {true, false}) {
-    std::vector<Box> done;
-    for (size_t i = 0; i < shards.size(); ++i) {
-      if (!layout.boxes[i] || !shards[i])
-        continue;
-      const Box &from = *layout.boxes[i];
-      std::optional<Box> common = intersect(box, from);
-      if (!common || (whole && common->size != box.size))
-        continue;
-      if (std::find(done.begin(), done.end(), *common) != done.end())
-        continue;
-      Shape dstStart = common->start, srcStart = common->start;
-      for (size_t d = 0; d < dstStart.size(); ++d) {
-        dstStart[d] -= box.start[d];
-        srcStart[d] -= from.start[d];
-      }
-      copyBox(shard->data.get(), box.size, dstStart, shards[i]->host(),
-              from.size, srcStart, common->size, bytes);
-      if (whole)
-        return shard;
-      done.push_back(*common);
-    }
-  }
-  return shard;
+void Array::toHost(void *out) const {
+  auto shards = state->readShards();
+  checkAll(state->layout(), shards);
+  copyTo(out, Box::whole(state->layout().view), state->layout(), shards,
+         byteSize(dtype()));
 }
 
 Array Array::relayout(const std::shared_ptr<const Layout> &layout,
@@ -288,10 +258,12 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout,
   // may take a shard over and write to it.
   std::vector<std::shared_ptr<Buffer>> result(layout->boxes.size());
   for (size_t i = 0; i < result.size(); ++i)
-    if (layout->boxes[i] &&
-        (!ranks || std::ranges::count(*ranks, static_cast<int64_t>(i))))
-      result[i] =
-          assemble(*layout->boxes[i], *source, shards, byteSize(dtype()));
+    if (const std::optional<Box> &box = layout->boxes[i];
+        box &&
+        (!ranks || std::ranges::count(*ranks, static_cast<int64_t>(i)))) {
+      result[i] = Buffer::allocate(box->elements() * byteSize(dtype()));
+      copyTo(result[i]->data.get(), *box, *source, shards, byteSize(dtype()));
+    }
   return fromShards(dtype(), shape(), layout, std::move(result));
 }
 

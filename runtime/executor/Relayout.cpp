@@ -8,53 +8,34 @@
 
 #include "executor/Executor.h"
 
+#include "whale/ProgramFormat/Pieces.h"
+
 #include <algorithm>
 #include <cassert>
 #include <numeric>
 
 namespace whale::runtime {
 
-/// The part `common` of the box `to`, from the box `from` of a rank.
-static Cell cellOf(const Box &common, const Box &to, const Box &from,
-                   int64_t rank) {
-  Cell cell{common.start, common.size, {{rank, common.start}}};
-  for (size_t d = 0; d < common.start.size(); ++d) {
-    cell.dstStart[d] -= to.start[d];
-    cell.from[0].start[d] -= from.start[d];
-  }
-  return cell;
-}
-
+/// What a rank receives. It takes what it has from itself.
 static std::vector<Cell> cellsOf(const Box &to, const Layout &from,
                                  size_t self) {
   std::vector<size_t> order(from.boxes.size());
   std::iota(order.begin(), order.end(), 0);
-  // The rank itself first.
   std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(self),
               order.begin() + static_cast<ptrdiff_t>(self) + 1);
-  std::vector<Cell> parts;
-  std::vector<Box> done;
-  for (size_t rank : order) {
-    if (!from.boxes[rank])
-      continue;
-    const Box &box = *from.boxes[rank];
-    std::optional<Box> common = intersect(to, box);
-    if (!common)
-      continue;
-    Cell cell = cellOf(*common, to, box, static_cast<int64_t>(rank));
-    if (*common == to)
-      return {cell};
-    if (std::ranges::find(done, *common) != done.end())
-      continue;
-    done.push_back(*common);
-    parts.push_back(std::move(cell));
-  }
-  return parts;
+  std::vector<Cell> cells;
+  for (const auto &[rank, part] : piecesOf(to, from, order))
+    cells.push_back(
+        {startIn(to, part),
+         part.size,
+         {{static_cast<int64_t>(rank), startIn(*from.boxes[rank], part)}}});
+  return cells;
 }
 
 /// The transfers that bring an array from one layout to another of the same
-/// view and as many ranks. A rank takes what it has from itself, else a whole
-/// box from the first rank that has it, else parts from several.
+/// view and as many ranks. Layouts are boxes and nothing is reduced, so this is
+/// decided here: the compiler's resolver plans reductions, for trees of
+/// placements that a program does not have.
 static std::shared_ptr<const Collective>
 relayoutOf(DType dtype, const Layout &from, const Layout &to) {
   assert(from.view == to.view && from.boxes.size() == to.boxes.size() &&

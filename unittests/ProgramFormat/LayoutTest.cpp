@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/ProgramFormat/Layout.h"
+#include "whale/ProgramFormat/Pieces.h"
 
 #include <gtest/gtest.h>
 
@@ -28,6 +28,31 @@ TEST(LayoutTest, Covers) {
   EXPECT_TRUE(covers({2, 4}, boxes));
   EXPECT_TRUE(covers({0, 4}, {}));
   EXPECT_FALSE(covers({}, {}));
+}
+
+TEST(LayoutTest, StartIn) {
+  EXPECT_EQ(startIn({{2, 3}, {4, 4}}, {{3, 3}, {1, 2}}), (Shape{1, 0}));
+  EXPECT_EQ(startIn({}, {}), Shape());
+}
+
+TEST(LayoutTest, Pieces) {
+  Box all = Box::whole({4}), low = {{0}, {3}}, high = {{2}, {2}};
+  Layout layout = {{4}, {low, std::nullopt, low, high, all}};
+  auto pieces = [&](const Box &box, std::vector<size_t> holders) {
+    return piecesOf(box, layout, holders);
+  };
+  using Pieces = std::vector<Piece>;
+  // One with all of it, though others come first.
+  EXPECT_EQ(pieces(all, {0, 1, 2, 3, 4}), (Pieces{{4, all}}));
+  EXPECT_EQ(pieces({{1}, {2}}, {3, 2, 0}), (Pieces{{2, {{1}, {2}}}}));
+  // Each part once, in the order of the holders.
+  EXPECT_EQ(pieces(all, {2, 1, 0, 3}), (Pieces{{2, low}, {3, high}}));
+  EXPECT_EQ(pieces({{3}, {1}}, {0, 2}), Pieces());
+  EXPECT_EQ(pieces({{1}, {0}}, {4}), Pieces());
+  // A scalar.
+  Layout scalar = {{}, {std::nullopt, Box()}};
+  EXPECT_EQ(piecesOf({}, scalar, std::vector<size_t>{0, 1}),
+            (Pieces{{1, Box()}}));
 }
 
 } // namespace
