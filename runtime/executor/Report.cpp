@@ -14,6 +14,7 @@
 #include "executor/DescribeProfile.h"
 #include "executor/Executor.h"
 #include "executor/ModelStep.h"
+#include "transport/Peers.h"
 
 #include <algorithm>
 #include <set>
@@ -27,16 +28,6 @@ static std::string listOf(const std::vector<int64_t> &ranks) {
   for (size_t i = 0; i < std::min(most, ranks.size()); ++i)
     text += (i ? ", " : "") + std::to_string(ranks[i]);
   return text + (ranks.size() > most ? " and others" : "");
-}
-
-/// The other ranks that a rank exchanges data with.
-static std::vector<int64_t> peersOf(const format::Collective &collective,
-                                    int64_t rank) {
-  std::vector<int64_t> peers;
-  for (const Group &group : collective.groups)
-    if (std::ranges::count(group, rank))
-      std::ranges::remove_copy(group, std::back_inserter(peers), rank);
-  return peers;
 }
 
 /// The label of the first wait for a channel, also inside loops and cases.

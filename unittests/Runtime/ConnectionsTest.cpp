@@ -9,6 +9,7 @@
 #include "executor/Connections.h"
 #include "TransportScenario.h"
 #include "cuda/test/Machine.h"
+#include "transport/Peers.h"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +59,29 @@ TEST(Connections, RanksOnTheProcessorHaveNoGpu) {
                   static_cast<const void *>(memory->data.get()))),
               rank != 1);
   }
+}
+
+TEST(Connections, ARankWaitsForPeersAlone) {
+  auto from = [](std::vector<int64_t> peers) {
+    std::vector<Cell> cells;
+    for (int64_t peer : peers)
+      cells.push_back({{0}, {1}, {{peer, {0}}}});
+    return std::make_shared<std::vector<Cell>>(std::move(cells));
+  };
+  // All four are tied together, but not each with each.
+  Collective collective;
+  collective.kind = "send_recv";
+  collective.groups = {{0, 1, 2, 3}};
+  collective.cells = {{0, from({0})}, {2, from({0})}, {3, from({1, 0})}};
+  EXPECT_EQ(peersOf(collective, 0), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(peersOf(collective, 1), (std::vector<int64_t>{3}));
+  EXPECT_EQ(peersOf(collective, 2), (std::vector<int64_t>{0}));
+  EXPECT_EQ(peersOf(collective, 3), (std::vector<int64_t>{0, 1}));
+  Collective sum;
+  sum.kind = "all_reduce";
+  sum.groups = {{0, 2}, {1, 3}};
+  EXPECT_EQ(peersOf(sum, 3), (std::vector<int64_t>{1}));
+  EXPECT_EQ(peersOf(sum, 4), std::vector<int64_t>());
 }
 
 } // namespace

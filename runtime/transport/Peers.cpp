@@ -1,0 +1,33 @@
+//===- Peers.cpp - Who exchanges data in a channel ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "transport/Peers.h"
+
+#include <algorithm>
+#include <set>
+
+namespace whale::runtime {
+
+std::vector<int64_t> peersOf(const Collective &collective, int64_t rank) {
+  std::set<int64_t> peers;
+  if (collective.isAllReduce())
+    for (const Group &group : collective.groups)
+      if (std::ranges::count(group, rank))
+        peers.insert(group.begin(), group.end());
+  for (const auto &[receiver, cells] : collective.cells)
+    for (const Cell &cell : *cells)
+      for (const Cell::Contribution &from : cell.from)
+        if (receiver == rank)
+          peers.insert(from.peer);
+        else if (from.peer == rank)
+          peers.insert(receiver);
+  peers.erase(rank);
+  return {peers.begin(), peers.end()};
+}
+
+} // namespace whale::runtime
