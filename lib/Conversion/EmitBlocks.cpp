@@ -17,9 +17,10 @@
 //   combine what they have, always in the same order. Neighbouring threads read
 //   neighbouring elements: along the results where the operands lie so, else
 //   along the terms.
-// - Few results of many terms are combined by two kernels, the first of which
-//   makes `chunks` partial results of each; how many follows from the shapes
-//   alone, so that the bits are the same on every GPU.
+// - Few results of many terms, and terms that are too many for one block, are
+//   combined by two kernels, the first of which makes `chunks` partial results
+//   of each; how many follows from the shapes alone, so that the bits are the
+//   same on every GPU.
 // - Any other reduction is an iteration, and a thread, for each result.
 //
 //===----------------------------------------------------------------------===//
@@ -42,8 +43,8 @@ using namespace whale;
 static constexpr int64_t kThreads = 256;
 /// Threads for one result: more make the last steps long.
 static constexpr int64_t kMaxRows = 512;
-/// Terms that a thread combines before a further thread pays.
-static constexpr int64_t kTermsPerThread = 16;
+/// Terms that a thread combines before a further thread pays, and at most.
+static constexpr int64_t kTermsPerThread = 16, kMostTerms = 4096;
 /// Fewer blocks leave most of a GPU without work (an H100 has 132
 /// multiprocessors): then terms are dealt out to several blocks, of which so
 /// many are enough.
@@ -150,13 +151,14 @@ int64_t LoopNest::countCombinedBytes() const {
   return bytes;
 }
 
-/// How many kernels' worth of terms each result has.
+/// How many blocks share the terms of each result.
 int64_t LoopNest::countChunks() const {
   int64_t few = llvm::divideCeil(blocks.results, blocks.columns * blocks.width);
   int64_t each = llvm::divideCeil(blocks.terms, blocks.rows * kTermsPerThread);
+  int64_t least = llvm::divideCeil(blocks.terms, blocks.rows * kMostTerms);
   if (few >= kFewBlocks || each < 2 || (blocks.across && isSmall()))
-    return 1;
-  return std::min(each, kManyBlocks / few);
+    return least;
+  return std::max(least, std::min(each, kManyBlocks / few));
 }
 
 //===----------------------------------------------------------------------===//

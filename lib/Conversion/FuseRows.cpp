@@ -51,9 +51,12 @@ using linalg::GenericOp;
 /// second level of a cache (512 KiB) it wins whatever the number of rows.
 /// Beyond, a row is read again from a cache that others share, and fewer rows
 /// than that would leave some of a GPU, or of a processor's cores, without
-/// work. A GPU's block has 512 threads for a row, of 4,096 elements at most.
+/// work.
 static constexpr int64_t kShortRowBytes = 256 * 1024,
                          kMaxRowBytes = 4 * 1024 * 1024, kManyRows = 128;
+/// What all operations walk of a row: a GPU's block has 512 threads for it, of
+/// 4,096 elements at most.
+static constexpr int64_t kMaxWalked = 512 * 4096;
 /// Of a thread of a processor, whose stack is mostly of 8 MiB.
 static constexpr int64_t kMaxStackBytes = 1024 * 1024;
 /// Shorter rows are summed several at a time, which a loop over all rows alone
@@ -382,6 +385,11 @@ StringRef findSizeFault(const Group &group, bool forBlocks) {
   int64_t lines = countLocalLineBytes(group.members, group.rows);
   if (!forBlocks)
     return lines > kMaxStackBytes ? "a row does not fit the stack" : "";
+  int64_t walked = 0;
+  for (GenericOp op : group.members)
+    walked += getRowSize(op, group.rows);
+  if (walked > kMaxWalked)
+    return "a row is too long for a block of threads";
   int64_t shared = countSharedBytes(group.members, group.rows, 1);
   if (shared > kMaxSharedBytes && (isFew || shared - lines > kMaxSharedBytes ||
                                    !canRecompute(group.members, group.rows)))

@@ -162,6 +162,16 @@ LogicalResult whale::contractInLoops(PatternRewriter &rewriter, Operation *op,
 
 namespace {
 
+/// Whether numbers are narrower than what they are stored in: each operation on
+/// them is then several ones.
+bool isPadded(stablehlo::ReduceOp op) {
+  return llvm::any_of(op.getResultTypes(), [](Type type) {
+    auto element = dyn_cast<IntegerType>(getElementTypeOrSelf(type));
+    return element &&
+           getStoredBits(getStorageType(element)) != element.getWidth();
+  });
+}
+
 bool hasComplexProduct(stablehlo::ReduceOp op) {
   return llvm::any_of(op.getBody().front(), [](Operation &inner) {
     return isa<stablehlo::MulOp>(inner) &&
@@ -252,7 +262,7 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
         terms > kSumBlock && (!narrow.isCombiner() || hasComplexProduct(op));
     WideReducer reducer(op.getBody().front(),
                         wide ? WideReducer::toWider : WideReducer::toF32);
-    if (blocks && wide && !reducer.isCombiner())
+    if (blocks && terms > kSumBlock && (!reducer.isCombiner() || isPadded(op)))
       return lowerReductionBlocks(rewriter, op, reducer);
     if (wide && !reducer.isCombiner() && reducer.roundsTerms())
       return reduceAsWindow(rewriter, op);
