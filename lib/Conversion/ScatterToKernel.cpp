@@ -26,6 +26,10 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
 
   LogicalResult matchAndRewrite(stablehlo::ScatterOp op,
                                 PatternRewriter &rewriter) const override {
+    if (llvm::any_of(op.getOperandTypes(), [](Type type) {
+          return !getStorageType(cast<RankedTensorType>(type));
+        }))
+      return failure();
     ScatterDims dims(op);
     if (dims.updates.getNumElements() == 0) {
       rewriter.replaceOp(op, op.getInputs());
@@ -43,8 +47,6 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
     SmallVector<int64_t> updates;
     for (Value input : op.getInputs()) {
       inputs.push_back(stored(rewriter, input));
-      if (!inputs.back())
-        return failure();
       types.push_back(inputs.back().getType());
       updates.push_back(updates.size());
     }
