@@ -53,11 +53,9 @@ static constexpr int64_t kMostSums = 32;
 
 namespace {
 
-/// Bytes of an element, of a line of so many, and of a tile.
-int64_t getBytes(Type type) { return type.getIntOrFloatBitWidth() / 8; }
-
+/// Of a tile, whose lines are a word longer at most.
 int64_t getTileBytes(int64_t rows, int64_t columns, Type type) {
-  return rows * (columns * getBytes(type) + 4);
+  return rows * (columns * getStoredBytes(type) + 4);
 }
 
 } // namespace

@@ -63,11 +63,6 @@ static int64_t getPowerOf2(int64_t value) {
       llvm::PowerOf2Ceil(static_cast<uint64_t>(std::max<int64_t>(value, 1))));
 }
 
-/// Of an element of the type.
-static int64_t getBytes(Type type) {
-  return std::max<int64_t>(getStoredBits(getElementTypeOrSelf(type)) / 8, 1);
-}
-
 //===----------------------------------------------------------------------===//
 // Shape
 //===----------------------------------------------------------------------===//
@@ -146,7 +141,7 @@ int64_t LoopNest::countCombinedBytes() const {
     int64_t rows = !shuffles(type)       ? blocks.rows
                    : blocks.rows > kWarp ? blocks.rows / kWarp
                                          : 0;
-    bytes += rows * blocks.columns * blocks.width * getBytes(type);
+    bytes += rows * blocks.columns * blocks.width * getStoredBytes(type);
   }
   return bytes;
 }
@@ -184,7 +179,7 @@ int64_t LoopNest::findVectorWidth() {
   op.getRegion().walk([&](Operation *) { ++operations; });
   auto see = [&](const Access &access, Type tensor) {
     if (isVector(access, 1))
-      widest = std::max(widest, getBytes(getBufferType(tensor)));
+      widest = std::max(widest, getStoredBytes(getBufferType(tensor)));
   };
   for (auto [number, read] : llvm::enumerate(reads))
     see(read, op.getDpsInputs()[number].getType());
@@ -232,7 +227,8 @@ SmallVector<Value> LoopNest::loadVector(OpBuilder &b, const Access &access,
     Value vector = vector::LoadOp::create(
         b, loc, VectorType::get({width}, buffer.getElementType()),
         flat[access.buffer], ValueRange{address},
-        /*nontemporal=*/false, llvm::MaybeAlign(width * getBytes(buffer)));
+        /*nontemporal=*/false,
+        llvm::MaybeAlign(width * getStoredBytes(buffer)));
     for (int64_t place = 0; place < width; ++place)
       elements.push_back(vector::ExtractOp::create(b, loc, vector, place));
   }
@@ -260,7 +256,7 @@ void LoopNest::storeVector(OpBuilder &b, const Access &access,
       b, loc, VectorType::get({width}, buffer.getElementType()), stored);
   vector::StoreOp::create(
       b, loc, vector, flat[access.buffer], ValueRange{address},
-      /*nontemporal=*/false, llvm::MaybeAlign(width * getBytes(buffer)));
+      /*nontemporal=*/false, llvm::MaybeAlign(width * getStoredBytes(buffer)));
 }
 
 /// Neighbouring results that a thread reduces.
@@ -270,7 +266,7 @@ int64_t LoopNest::findColumnWidth() {
   op.getRegion().walk([&](Operation *) { ++operations; });
   auto see = [&](const Access &access, Type tensor) {
     if (isVector(access, 1, last))
-      widest = std::max(widest, getBytes(getBufferType(tensor)));
+      widest = std::max(widest, getStoredBytes(getBufferType(tensor)));
   };
   for (auto [number, read] : llvm::enumerate(reads))
     see(read, op.getDpsInputs()[number].getType());

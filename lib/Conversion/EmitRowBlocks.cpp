@@ -43,9 +43,8 @@ static constexpr int64_t kBlockThreads = 256, kFewThreads = 128,
 /// Shared memory in which the threads of a block combine their parts of a sum.
 static int64_t countSumBytes(Type type) {
   // One value of each warp, or one of each thread.
-  return isShuffled(type)
-             ? kMaxRowThreads / 32 * 4
-             : kMaxRowThreads * std::max(getStoredBits(type) / 8, 1u);
+  return isShuffled(type) ? kMaxRowThreads / 32 * 4
+                          : kMaxRowThreads * getStoredBytes(type);
 }
 
 int64_t whale::countSharedBytes(ArrayRef<GenericOp> members,

@@ -136,10 +136,7 @@ void RowKernel::addLines(LoopNest &nest, int64_t &bytes, int64_t &widest) {
   auto add = [&](Value tensor, const Access &access) {
     lines.push_back({tensor, getStrides(nest, access), {}});
   };
-  auto getBytes = [](Value tensor) {
-    return std::max<int64_t>(
-        getStoredBits(getElementTypeOrSelf(tensor.getType())) / 8, 1);
-  };
+  auto getBytes = [](Value tensor) { return getStoredBytes(tensor.getType()); };
   for (const Access &read : nest.reads) {
     if (!isLoadedLine(nest, read) || findLine(nest, read))
       continue;

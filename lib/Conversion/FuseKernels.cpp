@@ -133,8 +133,7 @@ static bool isCheap(GenericOp op) {
 static bool isCheapFor(GenericOp producer, GenericOp consumer) {
   auto countBytes = [](Value value) -> int64_t {
     auto type = cast<ShapedType>(value.getType());
-    return type.getNumElements() *
-           std::max(whale::getStoredBits(type.getElementType()) / 8, 1u);
+    return type.getNumElements() * whale::getStoredBytes(type);
   };
   if (producer->getNumResults() != 1 ||
       countArithmetic(producer).value_or(kMaxBody) > kCheapBodyOfGpu)

@@ -381,9 +381,7 @@ void LoopNest::findTiles() {
     if (readsAcross(access, dim)) {
       across.push_back(number);
       auto type = getBufferType(op.getDpsInputOperand(number)->get().getType());
-      int64_t bytes =
-          std::max<int64_t>(getStoredBits(type.getElementType()) / 8, 1);
-      tile = std::max(tile, kLine / bytes);
+      tile = std::max(tile, kLine / getStoredBytes(type));
     }
 }
 

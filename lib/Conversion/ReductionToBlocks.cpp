@@ -145,7 +145,7 @@ ReductionBlocks::findShape(ArrayRef<int64_t> sizes,
 
   int64_t bytes = 0;
   for (unsigned number = 0; number < count; ++number)
-    bytes += llvm::divideCeil(getStoredBits(getStored(number)), 8);
+    bytes += getStoredBytes(getStored(number));
   int64_t threads = kThreads;
   while (threads > 1 && threads * bytes > kMaxSharedBytes)
     threads /= 2;

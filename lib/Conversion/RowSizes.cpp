@@ -31,8 +31,7 @@ bool whale::isLocal(Value result, ArrayRef<GenericOp> members) {
 
 int64_t whale::countBytes(Type tensor) {
   MemRefType type = getBufferType(tensor);
-  return type.getNumElements() *
-         std::max<int64_t>(getStoredBits(type.getElementType()) / 8, 1);
+  return type.getNumElements() * getStoredBytes(type);
 }
 
 int64_t whale::countRowBytes(ArrayRef<GenericOp> members,

@@ -21,6 +21,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -90,6 +91,10 @@ unsigned whale::getStoredBits(Type storage) {
   if (auto complex = dyn_cast<ComplexType>(storage))
     return 2 * complex.getElementType().getIntOrFloatBitWidth();
   return storage.getIntOrFloatBitWidth();
+}
+
+int64_t whale::getStoredBytes(Type storage) {
+  return llvm::divideCeil(getStoredBits(getElementTypeOrSelf(storage)), 8);
 }
 
 Value whale::makeZero(OpBuilder &b, Location loc, Type type) {

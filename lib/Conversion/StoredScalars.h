@@ -29,6 +29,8 @@ mlir::RankedTensorType getStorageType(mlir::RankedTensorType type);
 
 /// Bits of an element in stored form.
 unsigned getStoredBits(mlir::Type storage);
+/// The bytes that it takes in memory; of a tensor, each of its elements.
+int64_t getStoredBytes(mlir::Type storage);
 
 /// A constant of zeros in stored or scalar form.
 mlir::Value makeZero(mlir::OpBuilder &b, mlir::Location loc, mlir::Type type);
