@@ -10,7 +10,8 @@
 // about the accesses. Out: a kernel whose iterations are independent.
 //
 // - Without reductions an iteration computes one element, or as many
-//   neighbours as fill 16 bytes; the GPU runs it in a thread of its own.
+//   neighbours as fill 16 bytes; the GPU runs it in a thread of its own. What
+//   transposes is a block of threads for each tile (EmitTransposed.cpp).
 // - A reduction with one combining operation is shared out: an iteration is a
 //   block of threads, `columns` results wide and `rows` threads deep. Each
 //   thread combines every `rows`-th term of its result, then the threads
@@ -337,7 +338,14 @@ int64_t LoopNest::countBlocks() const {
   if (blocks.rows > 1)
     return llvm::divideCeil(blocks.results, blocks.columns * blocks.width) *
            blocks.chunks;
-  return blocks.results / blocks.width;
+  return tile > 0 ? countTileBlocks() : blocks.results / blocks.width;
+}
+
+/// The threads of each; 1 if it is an iteration of one thread.
+int64_t LoopNest::countThreads() const {
+  if (blocks.rows > 1)
+    return blocks.rows * blocks.columns;
+  return tile > 0 ? countTileThreads() : 1;
 }
 
 void LoopNest::emitBlocks(OpBuilder &b) {
@@ -346,6 +354,10 @@ void LoopNest::emitBlocks(OpBuilder &b) {
   Value iteration = loop.getInductionVar();
   if (blocks.rows > 1) {
     emitBlock(b, iteration);
+    return;
+  }
+  if (tile > 0) {
+    emitTransposed(b, iteration);
     return;
   }
   if (blocks.width > 1)
@@ -441,8 +453,10 @@ KernelOp LoopNest::buildBlocks(KernelCache &cache, int64_t chunks) {
   }
   blocks.chunks = chunks;
   blocks.chunkTerms = llvm::divideCeil(blocks.terms, chunks);
-  if (blocks.rows == 1)
-    blocks.width = findVectorWidth();
+  if (blocks.rows == 1) {
+    findTransposed();
+    blocks.width = tile > 0 ? 1 : findVectorWidth();
+  }
   SmallVector<Type> types(op->getResultTypes());
   if (chunks > 1)
     for (Sum &sum : sums) {
@@ -455,9 +469,8 @@ KernelOp LoopNest::buildBlocks(KernelCache &cache, int64_t chunks) {
           RankedTensorType::get(shape, getElementTypeOrSelf(types[sum.result]));
     }
   KernelOp kernel = makeNestKernel(cache, types, countBlocks());
-  if (blocks.rows > 1)
-    kernel->setAttr(kThreadsAttrName,
-                    rewriter.getI64IntegerAttr(blocks.rows * blocks.columns));
+  if (int64_t threads = countThreads(); threads > 1)
+    kernel->setAttr(kThreadsAttrName, rewriter.getI64IntegerAttr(threads));
   return kernel;
 }
 

@@ -347,10 +347,10 @@ void LoopNest::orderLoops() {
 /// Where results are written along one dimension and operands are along
 /// another, as in a transposition, both are walked in tiles: each line of
 /// memory is then touched while it is in the cache.
-void LoopNest::findTiles() {
-  constexpr int64_t kLine = 64, kMinSize = 4;
+void LoopNest::findTiles(int64_t minSize) {
+  constexpr int64_t kLine = 64;
   if (numOuter != loops.size() || loops.size() < 2 + numRowLoops ||
-      loops.back().size < kMinSize)
+      loops.back().size < minSize)
     return;
   unsigned along = loops.back().lastDim;
   for (const Access &write : writes)
@@ -368,7 +368,7 @@ void LoopNest::findTiles() {
     int64_t count = llvm::count_if(reads, [&](const Access &access) {
       return readsAcross(access, loop.lastDim);
     });
-    if (count > bestCount && loop.size >= kMinSize) {
+    if (count > bestCount && loop.size >= minSize) {
       best = number;
       bestCount = count;
     }
@@ -417,6 +417,10 @@ void LoopNest::emit(KernelOp kernel) {
 
 /// What the loops need before the first of them.
 void LoopNest::allocate(OpBuilder &b) {
+  counters.resize(loops.size());
+  loaded.resize(reads.size());
+  if (forBlocks)
+    return;
   for (unsigned number : across) {
     Type element = cast<MemRefType>(buffers[reads[number].buffer].getType())
                        .getElementType();
@@ -424,10 +428,7 @@ void LoopNest::allocate(OpBuilder &b) {
         b, loc, MemRefType::get({tile * tile * kTileLength}, element),
         b.getI64IntegerAttr(64)));
   }
-  counters.resize(loops.size());
-  loaded.resize(reads.size());
-  if (!forBlocks)
-    allocateSums(b);
+  allocateSums(b);
 }
 
 KernelOp LoopNest::build(KernelCache &cache) {

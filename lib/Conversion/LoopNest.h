@@ -104,7 +104,8 @@ private:
   llvm::SmallVector<const Access *> getAccesses() const;
   void findLoops();
   void orderLoops();
-  void findTiles();
+  /// Of loops of at least this size.
+  void findTiles(int64_t minSize = 4);
   void findSums();
   void groupLoops();
   void findRuns();
@@ -202,7 +203,12 @@ private:
   int64_t countChunks() const;
   int64_t countUnrolled();
   int64_t countBlocks() const;
+  int64_t countThreads() const;
   void emitBlocks(mlir::OpBuilder &b);
+  void findTransposed();
+  int64_t countTileThreads() const;
+  int64_t countTileBlocks() const;
+  void emitTransposed(mlir::OpBuilder &b, mlir::Value block);
   llvm::SmallVector<mlir::Value> loadVector(mlir::OpBuilder &b,
                                             const Access &access, int64_t width,
                                             mlir::Type element);
@@ -261,7 +267,8 @@ private:
   /// The last two loops walk tiles of at most `tile` by `tile` times
   /// kTileLength elements: some reads (`across`) follow the first loop in
   /// memory while the writes follow the last. Each read's tile is first copied
-  /// line by line to where its columns are near. 0: no tiles.
+  /// line by line to where its columns are near; on a GPU tiles are those of
+  /// EmitTransposed.cpp. 0: no tiles.
   int64_t tile = 0;
   static constexpr int64_t kTileLength = 4;
   llvm::SmallVector<unsigned> across;

@@ -221,6 +221,27 @@ def complexes(arrays):
     yield x * abs(x.real).max(1, keepdims=True)
 
 
+def transposed(arrays):
+    """Transpositions in tiles that are full or not, of numbers of all widths,
+    alone and beside what is read in order."""
+    start = arrays[0][1][0, 0]
+    for shape, order in (
+        ((64, 96), (1, 0)),
+        ((70, 45), (1, 0)),
+        ((3, 33, 40), (0, 2, 1)),
+        ((33, 2, 100), (2, 1, 0)),
+    ):
+        x = jnp.arange(np.prod(shape), dtype=jnp.int32).reshape(shape) + start
+        x = lax.optimization_barrier(x)
+        y = lax.optimization_barrier(x.reshape([shape[i] for i in order]))
+        yield x.transpose(order), x.transpose(order) * 3 - y
+        yield (x % 3 == 0).transpose(order), lax.complex(
+            (x % 9).astype(jnp.float32), jnp.float32(1)
+        ).transpose(order)
+        halves = lax.optimization_barrier(x.astype(jnp.bfloat16))
+        yield halves.transpose(order), halves.transpose(order) + y
+
+
 def linked(arrays):
     """Scatters by several operations, of which one element takes many."""
     for _, y, _ in arrays[-3:]:
@@ -231,7 +252,7 @@ def linked(arrays):
 
 def program(arrays):
     forms = (sorts, running, windows, scatters, reductions, joined, wide)
-    forms += (columns, complexes, large_windows)
+    forms += (columns, complexes, large_windows, transposed)
     return [list(form(arrays)) for form in forms]
 
 
