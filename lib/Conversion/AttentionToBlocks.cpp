@@ -135,19 +135,16 @@ FailureOr<KernelOp>
 Attention::makeBlocks(TypeRange results, ArrayRef<Value> inputs, int64_t blocks,
                       AttentionTileSizes tiles,
                       function_ref<void(AttentionTiles &, Value, Value)> body) {
-  auto kernel =
-      makeKernel(rewriter, loc, results, inputs, sizes.heads * blocks,
-                 [&](KernelBuilder &k) {
-                   for (Value &buffer : k.buffers)
-                     buffer = flatten(k.b, loc, buffer);
-                   k.loop(k.begin, k.end, [&](Value block) {
-                     AttentionTiles t(k, op, tiles);
-                     Value count = k.index(blocks);
-                     body(t, arith::DivUIOp::create(k.b, loc, block, count),
-                          arith::RemUIOp::create(k.b, loc, block, count));
-                   });
-                   return success();
-                 });
+  auto kernel = makeKernel(
+      rewriter, loc, /*blocks=*/true, results, inputs, [&](KernelBuilder &k) {
+        for (Value &buffer : k.buffers)
+          buffer = flatten(k.b, loc, buffer);
+        k.parallel({sizes.heads, blocks}, [&](ValueRange at) {
+          AttentionTiles t(k, op, tiles);
+          body(t, at[0], at[1]);
+        });
+        return success();
+      });
   if (succeeded(kernel))
     (*kernel)->setAttr(kThreadsAttrName,
                        rewriter.getI64IntegerAttr(kAttentionThreads));

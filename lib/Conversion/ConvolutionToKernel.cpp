@@ -284,11 +284,10 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
     Value rhs = stored(rewriter, op.getRhs());
     if (!storage || !lhs || !rhs)
       return failure();
-    ArrayRef<int64_t> shape = storage.getShape();
     auto kernel = makeKernel(
-        rewriter, op.getLoc(), storage, ValueRange{lhs, rhs},
-        getExtent(shape, blocks), [&](KernelBuilder &k) -> LogicalResult {
-          overElements(k, shape, blocks, [&](ValueRange at) {
+        rewriter, op.getLoc(), blocks, storage, ValueRange{lhs, rhs},
+        [&](KernelBuilder &k) -> LogicalResult {
+          k.parallel(storage.getShape(), [&](ValueRange at) {
             Value sum = convolution.accumulate(k, at);
             k.store(convertScalar(k.b, k.loc, sum, convolution.accumulator,
                                   convolution.out.getElementType()),

@@ -220,6 +220,28 @@ Value KernelBuilder::mul(Value lhs, Value rhs) {
   return arith::MulIOp::create(b, loc, lhs, rhs);
 }
 
+void KernelBuilder::parallel(ArrayRef<int64_t> shape,
+                             function_ref<void(ValueRange)> body) {
+  if (shape.empty())
+    return body({});
+  if (blocks)
+    return share(ShapedType::getNumElements(shape),
+                 [&](Value number) { body(unflatten(number, shape)); });
+  share(shape.front(), [&](Value first) {
+    nest(shape.drop_front(), [&](ValueRange others) {
+      SmallVector<Value> all{first};
+      llvm::append_range(all, others);
+      body(all);
+    });
+  });
+}
+
+void KernelBuilder::share(int64_t count, function_ref<void(Value)> body) {
+  assert((extent == 1 || extent == count) && "a kernel has one extent");
+  extent = count;
+  loop(begin, end, body);
+}
+
 void KernelBuilder::loop(Value from, Value to, function_ref<void(Value)> body) {
   auto loop = scf::ForOp::create(b, loc, from, to, index(1));
   OpBuilder::InsertionGuard guard(b);
@@ -259,11 +281,13 @@ Value KernelBuilder::inside(Value value, int64_t size) {
 SmallVector<Value> KernelBuilder::unflatten(Value number,
                                             ArrayRef<int64_t> shape) {
   SmallVector<Value> indices(shape.size());
-  for (size_t dim = shape.size(); dim-- > 0;) {
+  for (size_t dim = shape.size(); dim-- > 1;) {
     Value size = index(shape[dim]);
     indices[dim] = arith::RemUIOp::create(b, loc, number, size);
     number = arith::DivUIOp::create(b, loc, number, size);
   }
+  if (!shape.empty())
+    indices[0] = number;
   return indices;
 }
 
@@ -278,16 +302,16 @@ Value whale::flatten(OpBuilder &b, Location loc, Value buffer) {
 }
 
 FailureOr<KernelOp>
-whale::makeKernel(PatternRewriter &rewriter, Location loc, TypeRange results,
-                  ValueRange inputs, int64_t extent,
+whale::makeKernel(PatternRewriter &rewriter, Location loc, bool blocks,
+                  TypeRange results, ValueRange inputs,
                   function_ref<LogicalResult(KernelBuilder &)> body) {
   if (llvm::is_contained(inputs, Value()))
     return failure();
-  auto kernel = KernelOp::create(rewriter, loc, results, inputs, extent,
+  auto kernel = KernelOp::create(rewriter, loc, results, inputs, /*extent=*/1,
                                  /*inplace=*/nullptr, /*updates=*/nullptr);
   OpBuilder::InsertionGuard guard(rewriter);
   Block *block = rewriter.createBlock(&kernel.getBody());
-  KernelBuilder builder{rewriter, loc, {}, {}, {}};
+  KernelBuilder builder{rewriter, loc, blocks, {}, 1, {}, {}};
   for (Value input : inputs)
     builder.buffers.push_back(
         block->addArgument(getBufferType(input.getType()), loc));
@@ -295,8 +319,10 @@ whale::makeKernel(PatternRewriter &rewriter, Location loc, TypeRange results,
     builder.buffers.push_back(block->addArgument(getBufferType(result), loc));
   builder.begin = block->addArgument(rewriter.getIndexType(), loc);
   builder.end = block->addArgument(rewriter.getIndexType(), loc);
-  if (succeeded(body(builder)))
-    return kernel;
-  rewriter.eraseOp(kernel);
-  return failure();
+  if (failed(body(builder))) {
+    rewriter.eraseOp(kernel);
+    return failure();
+  }
+  kernel.setExtent(builder.extent);
+  return kernel;
 }

@@ -110,7 +110,11 @@ mlir::Value constantIndex(mlir::OpBuilder &b, mlir::Location loc,
 struct KernelBuilder {
   mlir::OpBuilder &b;
   mlir::Location loc;
+  /// Whether the kernel is for a GPU.
+  bool blocks;
   llvm::SmallVector<mlir::Value> buffers;
+  /// The independent iterations of the kernel, and those that a call runs.
+  int64_t extent = 1;
   mlir::Value begin, end;
 
   mlir::Value index(int64_t value) { return constantIndex(b, loc, value); }
@@ -121,6 +125,13 @@ struct KernelBuilder {
   void store(mlir::Value value, unsigned buffer, mlir::ValueRange indices);
   mlir::Value add(mlir::Value lhs, mlir::Value rhs);
   mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  /// Runs the body for each element of `shape`, in no order. The threads of a
+  /// processor share the first dimension, those of a GPU the elements.
+  void parallel(llvm::ArrayRef<int64_t> shape,
+                llvm::function_ref<void(mlir::ValueRange)> body);
+  /// A loop over those of `count` iterations that a call of the kernel runs;
+  /// all such loops of a kernel have as many.
+  void share(int64_t count, llvm::function_ref<void(mlir::Value)> body);
   /// A loop from `from` to `to`; the body gets the counter.
   void loop(mlir::Value from, mlir::Value to,
             llvm::function_ref<void(mlir::Value)> body);
@@ -133,8 +144,8 @@ struct KernelBuilder {
                       mlir::Value rhs);
   /// True if 0 <= value < size.
   mlir::Value inside(mlir::Value value, int64_t size);
-  /// The indices of element `number` of `shape`, the last dimension of which
-  /// counts fastest.
+  /// The indices of element `number`, one of those of `shape`, the last
+  /// dimension of which counts fastest.
   llvm::SmallVector<mlir::Value> unflatten(mlir::Value number,
                                            llvm::ArrayRef<int64_t> shape);
 };
@@ -142,11 +153,11 @@ struct KernelBuilder {
 /// A buffer seen in one dimension.
 mlir::Value flatten(mlir::OpBuilder &b, mlir::Location loc, mlir::Value buffer);
 
-/// A whale.kernel from stored tensors to stored results. The body's failure
-/// removes the operation again.
+/// A whale.kernel from stored tensors to stored results, with `blocks` for a
+/// GPU. The body's failure removes the operation again.
 mlir::FailureOr<KernelOp>
-makeKernel(mlir::PatternRewriter &rewriter, mlir::Location loc,
-           mlir::TypeRange results, mlir::ValueRange inputs, int64_t extent,
+makeKernel(mlir::PatternRewriter &rewriter, mlir::Location loc, bool blocks,
+           mlir::TypeRange results, mlir::ValueRange inputs,
            llvm::function_ref<mlir::LogicalResult(KernelBuilder &)> body);
 
 /// Gives memory without contents to carried tensors whose initial value the
@@ -168,15 +179,6 @@ void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns,
 void populateWindowPatterns(mlir::RewritePatternSet &patterns, bool blocks);
 void populateScatterPatterns(mlir::RewritePatternSet &patterns, bool blocks);
 void populateSortPatterns(mlir::RewritePatternSet &patterns, bool blocks);
-/// What a sort gives, as kernels for a GPU before `op`, which stays.
-mlir::FailureOr<llvm::SmallVector<mlir::Value>>
-makeSortBlocks(mlir::PatternRewriter &rewriter, mlir::stablehlo::SortOp op);
-/// The indices of element `position` of line number `row` along `dim`: the row
-/// counts through the other dimensions.
-llvm::SmallVector<mlir::Value> locateInLine(KernelBuilder &k,
-                                            mlir::RankedTensorType type,
-                                            int64_t dim, mlir::Value row,
-                                            mlir::Value position);
 void populateRandomPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace whale

@@ -77,7 +77,7 @@ private:
   FailureOr<Values> reduce(ArrayRef<Value> terms, const Shape &shape,
                            bool isFirst, ArrayRef<Value> inits);
   void emitBlock(KernelBuilder &k, const Shape &shape, bool isFirst,
-                 Value block);
+                 Value chunk, Value group);
   Values loadTerms(KernelBuilder &k, const Shape &shape, bool isFirst,
                    Value result, Value term);
   Values join(KernelBuilder &k, ValueRange before, ValueRange more) {
@@ -304,17 +304,15 @@ SmallVector<Value> ReductionBlocks::acrossThreads(KernelBuilder &k,
   return load(place);
 }
 
+/// What a block does: the blocks of one chunk are neighbours.
 void ReductionBlocks::emitBlock(KernelBuilder &k, const Shape &shape,
-                                bool isFirst, Value block) {
+                                bool isFirst, Value chunk, Value group) {
   Value thread = gpu::ThreadIdOp::create(k.b, loc, gpu::Dimension::x);
   Value inner = k.index(shape.across ? shape.columns : shape.rows);
   Value low = arith::RemUIOp::create(k.b, loc, thread, inner);
   Value high = arith::DivUIOp::create(k.b, loc, thread, inner);
   Value column = shape.across ? low : high, row = shape.across ? high : low;
-  // The blocks of one chunk are neighbours.
-  Value perChunk = k.index(llvm::divideCeil(shape.results, shape.columns));
-  Value chunk = arith::DivUIOp::create(k.b, loc, block, perChunk);
-  Value group = arith::RemUIOp::create(k.b, loc, block, perChunk);
+
   Value result = k.add(k.mul(group, k.index(shape.columns)), column);
   Value isInside = k.inside(result, shape.results);
   // Threads without a result reduce that of another one.
@@ -378,13 +376,14 @@ FailureOr<SmallVector<Value>> ReductionBlocks::reduce(ArrayRef<Value> terms,
     if (isLast && cast<ShapedType>(types[0]).getRank() == 0)
       for (Value &buffer : MutableArrayRef(k.buffers).take_back(count))
         buffer = flatten(k.b, loc, buffer);
-    k.loop(k.begin, k.end,
-           [&](Value block) { emitBlock(k, shape, isFirst, block); });
+    int64_t groups = llvm::divideCeil(shape.results, shape.columns);
+    k.parallel({shape.chunks, groups}, [&](ValueRange at) {
+      emitBlock(k, shape, isFirst, at[0], at[1]);
+    });
     return success(good);
   };
-  auto kernel = makeKernel(
-      rewriter, loc, types, inputs,
-      llvm::divideCeil(shape.results, shape.columns) * shape.chunks, build);
+  auto kernel =
+      makeKernel(rewriter, loc, /*blocks=*/true, types, inputs, build);
   if (failed(kernel))
     return failure();
   (*kernel)->setAttr(kThreadsAttrName,

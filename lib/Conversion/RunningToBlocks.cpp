@@ -60,12 +60,19 @@ private:
   Values join(KernelBuilder &k, ValueRange before, ValueRange more) {
     return reducer.join(k.b, before, more, good);
   }
-  Values loadTerms(KernelBuilder &k, size_t level, unsigned first, Value at);
+  Values loadTerms(KernelBuilder &k, size_t level, Value at);
   Values loadWide(KernelBuilder &k, unsigned first, Value at);
   void flatten(KernelBuilder &k);
   SmallVector<Type> makeTypes(size_t level) const;
+  int64_t countBlocks(size_t level) const {
+    return llvm::divideCeil(sizes[level], kSumBlock);
+  }
+  /// A block of steps of a level: where it is, and its first and last step.
+  struct Walk {
+    Value outer, block, inner, begin, end;
+  };
   void overBlocks(KernelBuilder &k, size_t level,
-                  function_ref<void(Value, Value, Value, Value)> body);
+                  function_ref<void(const Walk &)> body);
   Value getPlace(KernelBuilder &k, size_t level, Value outer, Value step,
                  Value inner) const;
   FailureOr<Values> makeTotals(size_t level, ArrayRef<Value> terms);
@@ -97,14 +104,9 @@ SmallVector<Value> RunningBlocks::loadWide(KernelBuilder &k, unsigned first,
 }
 
 SmallVector<Value> RunningBlocks::loadTerms(KernelBuilder &k, size_t level,
-                                            unsigned first, Value at) {
-  if (level > 0)
-    return loadWide(k, first, at);
-  Values values;
-  for (auto [number, element] : llvm::enumerate(elements))
-    values.push_back(reducer.widen(
-        k.b, loc, k.loadScalar(first + number, at, element), number));
-  return values;
+                                            Value at) {
+  return level > 0 ? loadWide(k, 0, at)
+                   : whale::loadTerms(k, reducer, at, elements);
 }
 
 /// Lets all buffers but scalars be seen as one dimension.
@@ -132,19 +134,14 @@ Value RunningBlocks::getPlace(KernelBuilder &k, size_t level, Value outer,
   return k.add(k.mul(line, k.index(inside)), inner);
 }
 
-/// An iteration for each block of steps of a level: the body gets where it is,
-/// among the blocks of the level and of the axis.
-void RunningBlocks::overBlocks(
-    KernelBuilder &k, size_t level,
-    function_ref<void(Value, Value, Value, Value)> body) {
-  int64_t blocks = llvm::divideCeil(sizes[level], kSumBlock);
+void RunningBlocks::overBlocks(KernelBuilder &k, size_t level,
+                               function_ref<void(const Walk &)> body) {
   flatten(k);
-  k.loop(k.begin, k.end, [&](Value number) {
-    Value inner = arith::RemUIOp::create(k.b, loc, number, k.index(inside));
-    Value line = arith::DivUIOp::create(k.b, loc, number, k.index(inside));
-    Value block = arith::RemUIOp::create(k.b, loc, line, k.index(blocks));
-    Value outer = arith::DivUIOp::create(k.b, loc, line, k.index(blocks));
-    body(number, outer, block, inner);
+  k.parallel({outer, countBlocks(level), inside}, [&](ValueRange at) {
+    Value begin = k.mul(at[1], k.index(kSumBlock));
+    Value end = arith::MinUIOp::create(
+        k.b, loc, k.add(begin, k.index(kSumBlock)), k.index(sizes[level]));
+    body({at[0], at[1], at[2], begin, end});
   });
 }
 
@@ -152,32 +149,28 @@ void RunningBlocks::overBlocks(
 FailureOr<SmallVector<Value>> RunningBlocks::makeTotals(size_t level,
                                                         ArrayRef<Value> terms) {
   auto build = [&](KernelBuilder &k) {
-    overBlocks(
-        k, level, [&](Value number, Value outer, Value block, Value inner) {
-          Value begin = k.mul(block, k.index(kSumBlock));
-          Value end =
-              arith::MinUIOp::create(k.b, loc, k.add(begin, k.index(kSumBlock)),
-                                     k.index(sizes[level]));
-          auto load = [&](Value step) {
-            return loadTerms(k, level, 0,
-                             getPlace(k, level, outer, step, inner));
-          };
-          auto loop = scf::ForOp::create(k.b, loc, k.add(begin, k.index(1)),
-                                         end, k.index(1), load(begin));
-          {
-            OpBuilder::InsertionGuard guard(k.b);
-            k.b.setInsertionPointToStart(loop.getBody());
-            scf::YieldOp::create(k.b, loc,
-                                 join(k, Values(loop.getRegionIterArgs()),
-                                      load(loop.getInductionVar())));
-          }
-          for (auto [operand, value] : llvm::enumerate(loop.getResults()))
-            k.store(value, count + operand, number);
-        });
+    overBlocks(k, level, [&](const Walk &walk) {
+      auto load = [&](Value step) {
+        return loadTerms(k, level,
+                         getPlace(k, level, walk.outer, step, walk.inner));
+      };
+      auto loop = scf::ForOp::create(k.b, loc, k.add(walk.begin, k.index(1)),
+                                     walk.end, k.index(1), load(walk.begin));
+      {
+        OpBuilder::InsertionGuard guard(k.b);
+        k.b.setInsertionPointToStart(loop.getBody());
+        scf::YieldOp::create(k.b, loc,
+                             join(k, Values(loop.getRegionIterArgs()),
+                                  load(loop.getInductionVar())));
+      }
+      Value place = getPlace(k, level + 1, walk.outer, walk.block, walk.inner);
+      for (auto [operand, value] : llvm::enumerate(loop.getResults()))
+        k.store(value, count + operand, place);
+    });
     return success(good);
   };
-  auto kernel = makeKernel(rewriter, loc, makeTypes(level + 1), terms,
-                           outer * sizes[level + 1] * inside, build);
+  auto kernel = makeKernel(rewriter, loc, /*blocks=*/true, makeTypes(level + 1),
+                           terms, build);
   if (failed(kernel))
     return failure();
   return Values(kernel->getResults());
@@ -192,53 +185,41 @@ RunningBlocks::makeBefore(size_t level, ArrayRef<Value> terms,
   Values inputs(terms);
   llvm::append_range(inputs, before);
   auto build = [&](KernelBuilder &k) {
-    overBlocks(
-        k, level, [&](Value number, Value outer, Value block, Value inner) {
-          Values start;
-          for (unsigned operand = 0; operand < count; ++operand)
-            start.push_back(
-                isTop ? reducer.widen(k.b, loc,
-                                      k.loadScalar(count + operand, {},
-                                                   elements[operand]),
-                                      operand)
-                      : k.loadScalar(count + operand, number,
-                                     reducer.getType(operand)));
-          Value begin = k.mul(block, k.index(kSumBlock));
-          Value end =
-              arith::MinUIOp::create(k.b, loc, k.add(begin, k.index(kSumBlock)),
-                                     k.index(sizes[level]));
-          auto step = [&](Value at, ArrayRef<Value> within) {
-            Value place = getPlace(k, level, outer, at, inner);
-            Values term = loadTerms(k, level, 0, place);
-            Values sum = within.empty() ? term : join(k, within, term);
-            Values result;
-            if (level == 0)
-              result = join(k, start, sum);
-            else
-              result = within.empty() ? start : join(k, start, within);
-            for (auto [operand, value] : llvm::enumerate(result))
-              k.store(level == 0 ? reducer.narrow(k.b, loc, value, operand)
-                                 : value,
-                      2 * count + operand, place);
-            return sum;
-          };
-          auto loop = scf::ForOp::create(k.b, loc, k.add(begin, k.index(1)),
-                                         end, k.index(1), step(begin, {}));
-          OpBuilder::InsertionGuard guard(k.b);
-          k.b.setInsertionPointToStart(loop.getBody());
-          scf::YieldOp::create(
-              k.b, loc,
-              step(loop.getInductionVar(), Values(loop.getRegionIterArgs())));
-        });
+    overBlocks(k, level, [&](const Walk &walk) {
+      Values start = isTop ? loadInits(k, reducer, elements)
+                           : loadWide(k, count,
+                                      getPlace(k, level + 1, walk.outer,
+                                               walk.block, walk.inner));
+      auto step = [&](Value at, ArrayRef<Value> within) {
+        Value place = getPlace(k, level, walk.outer, at, walk.inner);
+        Values term = loadTerms(k, level, place);
+        Values sum = within.empty() ? term : join(k, within, term);
+        if (level == 0) {
+          storeResults(k, reducer, join(k, start, sum), place);
+          return sum;
+        }
+        Values before = within.empty() ? start : join(k, start, within);
+        for (auto [operand, value] : llvm::enumerate(before))
+          k.store(value, 2 * count + operand, place);
+        return sum;
+      };
+      auto loop =
+          scf::ForOp::create(k.b, loc, k.add(walk.begin, k.index(1)), walk.end,
+                             k.index(1), step(walk.begin, {}));
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.setInsertionPointToStart(loop.getBody());
+      scf::YieldOp::create(
+          k.b, loc,
+          step(loop.getInductionVar(), Values(loop.getRegionIterArgs())));
+    });
     return success(good);
   };
   SmallVector<Type> types = makeTypes(level);
   if (level == 0)
     for (auto [type, result] : llvm::zip_equal(types, op->getResultTypes()))
       type = getStorageType(cast<RankedTensorType>(result));
-  auto kernel = makeKernel(
-      rewriter, loc, types, inputs,
-      outer * llvm::divideCeil(sizes[level], kSumBlock) * inside, build);
+  auto kernel =
+      makeKernel(rewriter, loc, /*blocks=*/true, types, inputs, build);
   if (failed(kernel))
     return failure();
   return Values(kernel->getResults());

@@ -226,16 +226,6 @@ LogicalResult whale::buildRunning(KernelBuilder &k,
     if (int64_t rest = inside % width)
       columns(k.index(inside - rest), rest);
   };
-  if (axis == 0) {
-    along({});
-    return success(good);
-  }
-  k.loop(k.begin, k.end, [&](Value first) {
-    k.nest(type.getShape().slice(1, axis - 1), [&](ValueRange others) {
-      SmallVector<Value> outer{first};
-      llvm::append_range(outer, others);
-      along(outer);
-    });
-  });
+  k.parallel(type.getShape().take_front(axis), along);
   return success(good);
 }

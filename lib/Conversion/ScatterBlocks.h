@@ -54,7 +54,7 @@ private:
   void flatten(KernelBuilder &k, unsigned first);
   mlir::Value loadKey(KernelBuilder &k, unsigned keys, mlir::Value item) const;
   llvm::FailureOr<Values>
-  updateResults(llvm::ArrayRef<mlir::Value> operands, int64_t extent,
+  updateResults(llvm::ArrayRef<mlir::Value> operands,
                 llvm::function_ref<mlir::LogicalResult(KernelBuilder &)> body);
   llvm::FailureOr<Values> sortItems();
   llvm::FailureOr<Values> walkRuns(mlir::Value keys, mlir::Value order);

@@ -34,9 +34,8 @@ FailureOr<SmallVector<Value>> ScatterBlocks::takeLink(int64_t link,
   unsigned keyBuffer = 2 * count, outputs = keyBuffer + 2;
   auto build = [&](KernelBuilder &k) {
     flatten(k, outputs);
-    k.loop(k.begin, k.end, [&](Value number) {
-      Value item = arith::DivUIOp::create(k.b, loc, number, k.index(width));
-      Value free = arith::RemUIOp::create(k.b, loc, number, k.index(width));
+    k.parallel({items - before, width}, [&](ValueRange number) {
+      Value item = number[0], free = number[1];
       Value start = k.add(item, k.index(before));
       Value key = loadKey(k, keyBuffer, item);
       Value isFirst = arith::OrIOp::create(
@@ -74,7 +73,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::takeLink(int64_t link,
     });
     return success(good);
   };
-  return updateResults(all, (items - before) * width, build);
+  return updateResults(all, build);
 }
 
 LogicalResult ScatterBlocks::runLinked() {

@@ -39,7 +39,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::walkRuns(Value keys, Value order) {
   SmallVector<Type> resultTypes(types);
   for (Type type : types)
     resultTypes.push_back(
-        RankedTensorType::get({runs * width}, getElementTypeOrSelf(type)));
+        RankedTensorType::get({runs, width}, getElementTypeOrSelf(type)));
   unsigned keyBuffer = 2 * count, results = keyBuffer + 2;
   unsigned rests = results + count;
   auto build = [&](KernelBuilder &k) {
@@ -53,9 +53,8 @@ FailureOr<SmallVector<Value>> ScatterBlocks::walkRuns(Value keys, Value order) {
         chosen.push_back(arith::SelectOp::create(k.b, loc, condition, a, b));
       return chosen;
     };
-    k.loop(k.begin, k.end, [&](Value number) {
-      Value run = arith::DivUIOp::create(k.b, loc, number, k.index(width));
-      Value free = arith::RemUIOp::create(k.b, loc, number, k.index(width));
+    k.parallel({runs, width}, [&](ValueRange number) {
+      Value run = number[0], free = number[1];
       Value begin = k.mul(run, k.index(runItems));
       Value end = arith::MinUIOp::create(
           k.b, loc, k.add(begin, k.index(runItems)), k.index(items));
@@ -130,7 +129,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::walkRuns(Value keys, Value order) {
     return success(good);
   };
   auto kernel =
-      makeKernel(rewriter, loc, resultTypes, all, runs * width, build);
+      makeKernel(rewriter, loc, /*blocks=*/true, resultTypes, all, build);
   if (failed(kernel))
     return failure();
   SmallVector<int64_t> updated(2 * count, -1);
@@ -150,9 +149,8 @@ FailureOr<SmallVector<Value>> ScatterBlocks::joinRuns(ArrayRef<Value> results,
   unsigned keyBuffer = 2 * count, outputs = keyBuffer + 1;
   auto build = [&](KernelBuilder &k) {
     flatten(k, outputs);
-    k.loop(k.begin, k.end, [&](Value number) {
-      Value run = arith::DivUIOp::create(k.b, loc, number, k.index(width));
-      Value free = arith::RemUIOp::create(k.b, loc, number, k.index(width));
+    k.parallel({runs - 1, width}, [&](ValueRange number) {
+      Value run = number[0], free = number[1];
       Value begin = k.mul(run, k.index(runItems));
       Value next = k.add(begin, k.index(runItems));
       Values at(dims.updates.getRank());
@@ -180,18 +178,17 @@ FailureOr<SmallVector<Value>> ScatterBlocks::joinRuns(ArrayRef<Value> results,
         {
           OpBuilder::InsertionGuard guard(k.b);
           k.b.setInsertionPointToStart(loop.getBody());
-          Value rest =
-              k.add(k.mul(loop.getInductionVar(), k.index(width)), free);
-          scf::YieldOp::create(k.b, loc,
-                               combine(k, Values(loop.getRegionIterArgs()),
-                                       load(k, count, rest)));
+          scf::YieldOp::create(
+              k.b, loc,
+              combine(k, Values(loop.getRegionIterArgs()),
+                      load(k, count, {loop.getInductionVar(), free})));
         }
         store(k, outputs, place, Values(loop.getResults()));
       });
     });
     return success(good);
   };
-  return updateResults(all, (runs - 1) * width, build);
+  return updateResults(all, build);
 }
 
 LogicalResult ScatterBlocks::runSorted() {

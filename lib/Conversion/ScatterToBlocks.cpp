@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScatterBlocks.h"
+#include "Sort.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -187,11 +188,10 @@ LogicalResult ScatterBlocks::runUnique() {
   auto build = [&](KernelBuilder &k) {
     unsigned results = 2 * count + 1;
     flatten(k, results);
-    k.loop(k.begin, k.end, [&](Value number) {
+    k.parallel({items, width}, [&](ValueRange number) {
       Values at(dims.updates.getRank());
-      SmallVector<int64_t> over(itemDims);
-      llvm::append_range(over, freeDims);
-      decode(k, number, over, at);
+      decode(k, number[0], itemDims, at);
+      decode(k, number[1], freeDims, at);
       Value key = findKey(k, 2 * count, at);
       k.when(k.inside(key, dims.operand.getNumElements()), [&] {
         Value place = addFree(k, key, at);
@@ -201,7 +201,7 @@ LogicalResult ScatterBlocks::runUnique() {
     });
     return success(good);
   };
-  FailureOr<Values> results = updateResults(all, items * width, build);
+  FailureOr<Values> results = updateResults(all, build);
   if (failed(results))
     return failure();
   replaceWithStored(rewriter, op, *results);
@@ -210,9 +210,10 @@ LogicalResult ScatterBlocks::runUnique() {
 
 /// A kernel whose first operands are the results so far, which it updates.
 FailureOr<SmallVector<Value>> ScatterBlocks::updateResults(
-    ArrayRef<Value> operands, int64_t extent,
+    ArrayRef<Value> operands,
     function_ref<LogicalResult(KernelBuilder &)> body) {
-  auto kernel = makeKernel(rewriter, loc, types, operands, extent, body);
+  auto kernel =
+      makeKernel(rewriter, loc, /*blocks=*/true, types, operands, body);
   if (failed(kernel))
     return failure();
   kernel->setUpdates(llvm::to_vector(llvm::seq<int64_t>(0, count)));
@@ -224,7 +225,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::sortItems() {
   Type i32 = rewriter.getI32Type();
   auto type = RankedTensorType::get({items}, i32);
   auto build = [&](KernelBuilder &k) {
-    k.loop(k.begin, k.end, [&](Value item) {
+    k.share(items, [&](Value item) {
       Values at(dims.updates.getRank(), k.index(0));
       decode(k, item, itemDims, at);
       for (auto [buffer, value] :
@@ -234,7 +235,8 @@ FailureOr<SmallVector<Value>> ScatterBlocks::sortItems() {
     });
     return success();
   };
-  auto kernel = makeKernel(rewriter, loc, {type, type}, indices, items, build);
+  auto kernel =
+      makeKernel(rewriter, loc, /*blocks=*/true, {type, type}, indices, build);
   if (failed(kernel))
     return failure();
   auto sort = stablehlo::SortOp::create(

@@ -53,7 +53,7 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
     for (Value update : op.getUpdates())
       inputs.push_back(stored(rewriter, update));
     inputs.push_back(stored(rewriter, op.getScatterIndices()));
-    auto kernel = makeKernel(rewriter, op.getLoc(), types, inputs, extent,
+    auto kernel = makeKernel(rewriter, op.getLoc(), blocks, types, inputs,
                              [&](KernelBuilder &k) {
                                return build(k, op, dims, parallelDim, count);
                              });
@@ -74,14 +74,15 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
                        MutableArrayRef<Value> at, function_ref<void()> body) {
     if (loopDims.empty())
       return body();
-    int64_t dim = loopDims[0];
-    bool split = parallelDim == dim;
-    Value from = split ? k.begin : k.index(0);
-    Value to = split ? k.end : k.index(dims.updates.getDimSize(dim));
-    k.loop(from, to, [&](Value counter) {
+    int64_t dim = loopDims[0], size = dims.updates.getDimSize(dim);
+    auto inside = [&](Value counter) {
       at[dim] = counter;
       overDims(k, dims, loopDims.drop_front(), parallelDim, at, body);
-    });
+    };
+    if (parallelDim == dim)
+      k.share(size, inside);
+    else
+      k.loop(k.index(0), k.index(size), inside);
   }
 
   static LogicalResult build(KernelBuilder &k, stablehlo::ScatterOp op,

@@ -83,26 +83,17 @@ struct SelectAndScatterToKernel
       inputs[0] = chosen->getResult(0);
     }
     auto kernel = makeKernel(
-        rewriter, op.getLoc(),
+        rewriter, op.getLoc(), blocks,
         storage.clone(getStorageType(reducer.getType(0))), inputs,
-        blocks  ? type.getNumElements()
-        : split ? type.getDimSize(0)
-                : 1,
         [&](KernelBuilder &k) -> LogicalResult {
           if (blocks)
             return collectEach(k, op, reducer, window, number);
-          auto over = [&](ArrayRef<int64_t> shape,
-                          function_ref<void(ValueRange)> body) {
-            if (split)
-              overElements(k, shape, /*blocks=*/false, body);
-            else
-              k.nest(shape, body);
-          };
           Value init =
               reducer.widen(k.b, k.loc, k.loadScalar(2, {}, element), 0);
-          over(type.getShape(), [&](ValueRange all) { k.store(init, 3, all); });
+          overAll(k, split, type.getShape(),
+                  [&](ValueRange all) { k.store(init, 3, all); });
           bool good = true;
-          over(source.getShape(), [&](ValueRange output) {
+          overAll(k, split, source.getShape(), [&](ValueRange output) {
             good &=
                 succeeded(scatterOne(k, op, reducer, window, sizes, output));
           });
@@ -124,6 +115,13 @@ struct SelectAndScatterToKernel
   /// More are a loop.
   static constexpr int64_t kMaxTaps = 32;
 
+  /// Runs the body for each element; those of different leading elements at
+  /// once if they are `split`.
+  static void overAll(KernelBuilder &k, bool split, ArrayRef<int64_t> shape,
+                      function_ref<void(ValueRange)> body) {
+    split ? k.parallel(shape, body) : k.nest(shape, body);
+  }
+
   /// Windows that are inside: `apart`, each decides alone about its elements,
   /// so that nothing is carried from one to the next.
   static LogicalResult selectInside(PatternRewriter &rewriter,
@@ -133,26 +131,18 @@ struct SelectAndScatterToKernel
                                     RankedTensorType storage, bool apart,
                                     bool covered, bool blocks) {
     auto source = cast<RankedTensorType>(op.getSource().getType());
-    ArrayRef<int64_t> shape = storage.getShape();
     Type element = cast<ShapedType>(op.getType()).getElementType();
     // Ranges of the outermost dimension are then those of the result too.
     bool split = covered || (!window.empty() && window[0].isTrivial());
-    int64_t extent = split ? getExtent(source.getShape(), blocks) : 1;
     auto kernel = makeKernel(
-        rewriter, op.getLoc(), storage, inputs, extent,
+        rewriter, op.getLoc(), blocks, storage, inputs,
         [&](KernelBuilder &k) -> LogicalResult {
-          auto over = [&](ArrayRef<int64_t> sizes,
-                          function_ref<void(ValueRange)> body) {
-            if (split)
-              overElements(k, sizes, blocks, body);
-            else
-              k.nest(sizes, body);
-          };
           Value init = k.loadScalar(2, {}, element);
           if (!covered)
-            over(shape, [&](ValueRange all) { k.store(init, 3, all); });
+            overAll(k, split, storage.getShape(),
+                    [&](ValueRange all) { k.store(init, 3, all); });
           bool good = true;
-          over(source.getShape(), [&](ValueRange output) {
+          overAll(k, split, source.getShape(), [&](ValueRange output) {
             good &= succeeded(
                 selectOne(k, op, window, output, apart ? init : Value()));
           });
@@ -247,23 +237,20 @@ struct SelectAndScatterToKernel
                                     Type number) {
     auto source = cast<RankedTensorType>(op.getSource().getType());
     return makeKernel(
-        rewriter, op.getLoc(), RankedTensorType::get(source.getShape(), number),
-        operand, source.getNumElements(),
+        rewriter, op.getLoc(), /*blocks=*/true,
+        RankedTensorType::get(source.getShape(), number), operand,
         [&](KernelBuilder &k) -> LogicalResult {
           bool good = true;
-          overElements(
-              k, source.getShape(), /*blocks=*/true, [&](ValueRange output) {
-                SmallVector<Value> selected =
-                    selectPlace(k, op, window, sizes, output, good);
-                Value none = arith::ConstantOp::create(
-                    k.b, k.loc, k.b.getIntegerAttr(number, -1));
-                Value one =
-                    getNumber(k, cast<ShapedType>(op.getType()).getShape(),
-                              ArrayRef(selected).drop_front(2), number);
-                k.store(
-                    arith::SelectOp::create(k.b, k.loc, selected[0], one, none),
+          k.parallel(source.getShape(), [&](ValueRange output) {
+            SmallVector<Value> selected =
+                selectPlace(k, op, window, sizes, output, good);
+            Value none = arith::ConstantOp::create(
+                k.b, k.loc, k.b.getIntegerAttr(number, -1));
+            Value one = getNumber(k, cast<ShapedType>(op.getType()).getShape(),
+                                  ArrayRef(selected).drop_front(2), number);
+            k.store(arith::SelectOp::create(k.b, k.loc, selected[0], one, none),
                     1, output);
-              });
+          });
           return success(good);
         });
   }
@@ -280,7 +267,7 @@ struct SelectAndScatterToKernel
     SmallVector<int64_t> most;
     for (const WindowDim &dim : window)
       most.push_back(llvm::divideCeil(dim.size, dim.stride));
-    overElements(k, type.getShape(), /*blocks=*/true, [&](ValueRange place) {
+    k.parallel(type.getShape(), [&](ValueRange place) {
       Value init = reducer.widen(k.b, k.loc,
                                  k.loadScalar(2, {}, type.getElementType()), 0);
       Value own = getNumber(k, type.getShape(), place, number);

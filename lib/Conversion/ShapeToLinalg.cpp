@@ -386,10 +386,10 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       if (result)
         pieces.push_back(result);
       auto kernel =
-          makeKernel(rewriter, op.getLoc(), type, pieces,
-                     ShapedType::getNumElements(shape), [&](KernelBuilder &k) {
-                       k.loop(k.begin, k.end, [&](Value element) {
-                         SmallVector<Value> at = k.unflatten(element, shape);
+          makeKernel(rewriter, op.getLoc(), /*blocks=*/true, type, pieces,
+                     [&](KernelBuilder &k) {
+                       k.parallel(shape, [&](ValueRange element) {
+                         SmallVector<Value> at(element);
                          Value value = pick(
                              k, ArrayRef(k.buffers).take_front(count), at, dim);
                          at[dim] = k.add(at[dim], k.index(offset));
@@ -413,8 +413,8 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
                                 int64_t dim, PatternRewriter &rewriter) {
     if (sources.size() > kMostLoops)
       return copyManyEach(op, type, sources, dim, rewriter);
-    auto kernel = makeKernel(rewriter, op.getLoc(), type, sources,
-                             getExtent(type, dim), [&](KernelBuilder &k) {
+    auto kernel = makeKernel(rewriter, op.getLoc(), /*blocks=*/false, type,
+                             sources, [&](KernelBuilder &k) {
                                copyInTurn(k, dim);
                                return success();
                              });
@@ -441,8 +441,8 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       sources = sources.drop_front(count);
       if (result)
         pieces.push_back(result);
-      auto kernel = makeKernel(rewriter, op.getLoc(), type, pieces,
-                               getExtent(type, dim), [&](KernelBuilder &k) {
+      auto kernel = makeKernel(rewriter, op.getLoc(), /*blocks=*/false, type,
+                               pieces, [&](KernelBuilder &k) {
                                  offset = copyInOneLoop(
                                      k, ArrayRef(k.buffers).take_front(count),
                                      offset, dim);
@@ -457,11 +457,6 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     }
     replaceWithStored(rewriter, op, result);
     return success();
-  }
-
-  /// What a kernel that copies along `dim` is divided by.
-  static int64_t getExtent(RankedTensorType type, int64_t dim) {
-    return dim == 0 ? 1 : type.getDimSize(0);
   }
 
   /// A loop for each piece.
@@ -518,16 +513,16 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
                 k.buffers.size() - 1, to);
         return;
       }
-      bool isShared = d == 0 && dim != 0;
-      Value begin = isShared ? k.begin : k.index(0);
-      Value end = isShared ? k.end
-                  : type.isDynamicDim(d)
-                      ? memref::DimOp::create(k.b, k.loc, piece, d).getResult()
-                      : k.index(type.getDimSize(d));
-      k.loop(begin, end, [&](Value counter) {
+      auto inside = [&](Value counter) {
         from.push_back(counter);
         nest();
-      });
+      };
+      if (d == 0 && dim != 0)
+        return k.share(type.getDimSize(d), inside);
+      Value end = type.isDynamicDim(d)
+                      ? memref::DimOp::create(k.b, k.loc, piece, d).getResult()
+                      : k.index(type.getDimSize(d));
+      k.loop(k.index(0), end, inside);
     };
     nest();
   }

@@ -24,7 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoopNest.h"
-#include "Lowering.h"
+#include "Sort.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -40,14 +40,10 @@ static constexpr int64_t kMinThreads = 32, kMaxThreads = 256;
 
 namespace {
 
-class SortBlocks {
+class SortBlocks : public SortLines {
 public:
   SortBlocks(PatternRewriter &rewriter, stablehlo::SortOp op)
-      : rewriter(rewriter), op(op), loc(op.getLoc()),
-        type(cast<RankedTensorType>(op.getInputs()[0].getType())),
-        dim(op.getDimension() < 0 ? op.getDimension() + type.getRank()
-                                  : op.getDimension()),
-        size(type.getDimSize(dim)), rows(type.getNumElements() / size),
+      : SortLines(rewriter, op),
         part(std::min<int64_t>(llvm::PowerOf2Ceil(size), kPart)) {}
 
   FailureOr<SmallVector<Value>> run();
@@ -55,29 +51,30 @@ public:
 private:
   using Load = function_ref<Value(Value)>;
 
+  /// How blocks of threads take the parts of all lines.
+  struct Cut {
+    int64_t perLine, parts, perBlock, places, threads;
+  };
+  /// A place of a block, and where it is in its part and line.
+  struct Element {
+    Value place, inside, row, first, length, isThere;
+  };
+
+  void overPlaces(KernelBuilder &k, const Cut &cut, Value block,
+                  function_ref<void(const Element &)> body);
+  void sortBlock(KernelBuilder &k, const Cut &cut, Value block, bool isLast);
   FailureOr<SmallVector<Value>> sortParts(bool isLast);
   FailureOr<SmallVector<Value>> mergeRuns(Value positions, int64_t width,
                                           bool isLast);
   SmallVector<Type> getResults(bool isLast) const;
-  SmallVector<Value> locate(KernelBuilder &k, Value row, Value position) const {
-    return locateInLine(k, type, dim, row, position);
-  }
-  Value isBefore(KernelBuilder &k, Value row, Value right, Value left);
+
   Value select(KernelBuilder &k, Value row, Value place, Value length,
                Value width, int64_t most, Load load);
   void finish(KernelBuilder &k, Value row, Value place, Value position,
               size_t firstResult, bool isLast);
 
-  PatternRewriter &rewriter;
-  stablehlo::SortOp op;
-  Location loc;
-  RankedTensorType type;
-  int64_t dim, size, rows;
   /// What a block sorts of a line: a power of two.
   int64_t part;
-  SmallVector<Value> inputs;
-  SmallVector<Type> types;
-  bool good = true;
 };
 
 Value toIndex(KernelBuilder &k, Value position) {
@@ -99,22 +96,6 @@ Value clamp(KernelBuilder &k, Value value, Value least, Value most) {
 }
 
 } // namespace
-
-/// Whether the element at position `right` must go before that at `left`.
-Value SortBlocks::isBefore(KernelBuilder &k, Value row, Value right,
-                           Value left) {
-  SmallVector<Value> arguments;
-  SmallVector<Value> from = locate(k, row, right), to = locate(k, row, left);
-  for (auto [number, result] : llvm::enumerate(op->getResultTypes())) {
-    arguments.push_back(k.loadScalar(number, from, result));
-    arguments.push_back(k.loadScalar(number, to, result));
-  }
-  auto before = emitScalarBlock(k.b, op.getComparator().front(), arguments);
-  good &= succeeded(before);
-  if (good)
-    return (*before)[0];
-  return arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(false));
-}
 
 /// The position of the element that comes to `place` when the runs of `width`,
 /// a power of two up to `most`, of a part of `length` elements are merged;
@@ -161,22 +142,14 @@ Value SortBlocks::select(KernelBuilder &k, Value row, Value place, Value length,
   }
   Value numLeft = search.getResult(0);
   Value numRight = subtract(k, number, numLeft);
+  Value leftPlace = k.add(left, numLeft), rightPlace = k.add(right, numRight);
   Value hasLeft = k.compare(arith::CmpIPredicate::slt, numLeft, lefts);
   Value hasRight = k.compare(arith::CmpIPredicate::slt, numRight, rights);
-  Value leftPlace = k.add(left, numLeft), rightPlace = k.add(right, numRight);
-  Value both = arith::AndIOp::create(k.b, k.loc, hasLeft, hasRight);
-  auto branch = scf::IfOp::create(k.b, k.loc, k.b.getI1Type(), both,
-                                  /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(k.b, k.loc,
-                         isBefore(k, row, load(rightPlace), load(leftPlace)));
-    k.b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(k.b, k.loc, hasRight);
-  }
-  return load(arith::SelectOp::create(k.b, k.loc, branch.getResult(0),
-                                      rightPlace, leftPlace));
+  Value isRight = takesRight(
+      k, row, hasRight, hasLeft, [&] { return load(rightPlace); },
+      [&] { return load(leftPlace); });
+  return load(
+      arith::SelectOp::create(k.b, k.loc, isRight, rightPlace, leftPlace));
 }
 
 SmallVector<Type> SortBlocks::getResults(bool isLast) const {
@@ -188,100 +161,100 @@ SmallVector<Type> SortBlocks::getResults(bool isLast) const {
 /// Writes the values at `position` to `place`, or what the position is.
 void SortBlocks::finish(KernelBuilder &k, Value row, Value place,
                         Value position, size_t firstResult, bool isLast) {
-  if (!isLast)
-    return k.store(toPosition(k, position), firstResult, {row, place});
-  SmallVector<Value> from = locate(k, row, position);
-  SmallVector<Value> to = locate(k, row, place);
-  for (size_t number = 0; number < types.size(); ++number)
-    k.store(k.load(number, from), firstResult + number, to);
+  if (isLast)
+    move(k, row, position, place, firstResult);
+  else
+    k.store(toPosition(k, position), firstResult, {row, place});
+}
+
+/// Runs the body for the places of a block, thread by thread.
+void SortBlocks::overPlaces(KernelBuilder &k, const Cut &cut, Value block,
+                            function_ref<void(const Element &)> body) {
+  Value thread = gpu::ThreadIdOp::create(k.b, loc, gpu::Dimension::x);
+  auto loop = scf::ForOp::create(k.b, loc, thread, k.index(cut.places),
+                                 k.index(cut.threads));
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(loop.getBody());
+  Element element;
+  element.place = loop.getInductionVar();
+  SmallVector<Value> at = k.unflatten(element.place, {cut.perBlock, part});
+  element.inside = at[1];
+  Value number = k.add(k.mul(block, k.index(cut.perBlock)), at[0]);
+  at = k.unflatten(number, {rows, cut.perLine});
+  element.row = at[0];
+  element.first = k.mul(at[1], k.index(part));
+  element.length = arith::MinUIOp::create(
+      k.b, loc, subtract(k, k.index(size), element.first), k.index(part));
+  Value isInside =
+      k.compare(arith::CmpIPredicate::ult, element.inside, element.length);
+  element.isThere =
+      arith::AndIOp::create(k.b, loc, isInside, k.inside(number, cut.parts));
+  body(element);
+}
+
+/// Sorts the parts of a block in shared memory.
+void SortBlocks::sortBlock(KernelBuilder &k, const Cut &cut, Value block,
+                           bool isLast) {
+  // Runs are merged from one half into the other.
+  Value shared = allocateShared(k.b, loc, 2 * cut.places, k.b.getI32Type());
+  auto load = [&](Value place) {
+    return toIndex(k, memref::LoadOp::create(k.b, loc, shared, place));
+  };
+  auto store = [&](Value position, Value place) {
+    memref::StoreOp::create(k.b, loc, toPosition(k, position), shared, place);
+  };
+  overPlaces(k, cut, block, [&](const Element &element) {
+    store(k.add(element.first, element.inside), element.place);
+  });
+  auto passes = scf::ForOp::create(
+      k.b, loc, k.index(0), k.index(llvm::Log2_64(part)), k.index(1),
+      ValueRange{k.index(0), k.index(cut.places), k.index(1)});
+  {
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(passes.getBody());
+    Value from = passes.getRegionIterArg(0), to = passes.getRegionIterArg(1);
+    Value width = passes.getRegionIterArg(2);
+    gpu::BarrierOp::create(k.b, loc);
+    overPlaces(k, cut, block, [&](const Element &element) {
+      k.when(element.isThere, [&] {
+        Value base = k.add(from, subtract(k, element.place, element.inside));
+        store(select(k, element.row, element.inside, element.length, width,
+                     part / 2, [&](Value at) { return load(k.add(base, at)); }),
+              k.add(to, element.place));
+      });
+    });
+    scf::YieldOp::create(k.b, loc, ValueRange{to, from, k.add(width, width)});
+  }
+  // Each thread wrote what it reads now.
+  overPlaces(k, cut, block, [&](const Element &element) {
+    k.when(element.isThere, [&] {
+      finish(k, element.row, k.add(element.first, element.inside),
+             load(k.add(passes.getResult(0), element.place)), inputs.size(),
+             isLast);
+    });
+  });
 }
 
 /// A kernel whose blocks sort the parts of the lines.
 FailureOr<SmallVector<Value>> SortBlocks::sortParts(bool isLast) {
-  int64_t partsPerLine = llvm::divideCeil(size, part);
-  int64_t parts = rows * partsPerLine;
+  Cut cut;
+  cut.perLine = llvm::divideCeil(size, part);
+  cut.parts = rows * cut.perLine;
   // A block takes several of them if they are short.
-  int64_t perBlock = std::min<int64_t>(std::max<int64_t>(kMaxThreads / part, 1),
-                                       llvm::PowerOf2Ceil(parts));
-  int64_t places = perBlock * part;
-  int64_t threads = std::clamp(places, kMinThreads, kMaxThreads);
+  cut.perBlock = std::min<int64_t>(std::max<int64_t>(kMaxThreads / part, 1),
+                                   llvm::PowerOf2Ceil(cut.parts));
+  cut.places = cut.perBlock * part;
+  cut.threads = std::clamp(cut.places, kMinThreads, kMaxThreads);
   auto build = [&](KernelBuilder &k) {
-    Type i32 = k.b.getI32Type();
-    auto loop = scf::ForOp::create(k.b, loc, k.begin, k.end, k.index(1));
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.setInsertionPointToStart(loop.getBody());
-    Value thread = gpu::ThreadIdOp::create(k.b, loc, gpu::Dimension::x);
-    // Runs are merged from one half into the other.
-    Value shared = allocateShared(k.b, loc, 2 * places, i32);
-    struct Part {
-      Value row, first, length, isThere;
-    };
-    auto overPlaces = [&](function_ref<void(Value, Value, const Part &)> body) {
-      auto each = scf::ForOp::create(k.b, loc, thread, k.index(places),
-                                     k.index(threads));
-      OpBuilder::InsertionGuard guard(k.b);
-      k.b.setInsertionPointToStart(each.getBody());
-      Value place = each.getInductionVar();
-      Value number = k.add(
-          k.mul(loop.getInductionVar(), k.index(perBlock)),
-          arith::DivUIOp::create(k.b, loc, place, k.index(part)).getResult());
-      Value inside = arith::RemUIOp::create(k.b, loc, place, k.index(part));
-      Value row =
-          arith::DivUIOp::create(k.b, loc, number, k.index(partsPerLine));
-      Value first =
-          k.mul(arith::RemUIOp::create(k.b, loc, number, k.index(partsPerLine))
-                    .getResult(),
-                k.index(part));
-      Value length = arith::MinUIOp::create(
-          k.b, loc, subtract(k, k.index(size), first), k.index(part));
-      Value isThere = arith::AndIOp::create(
-          k.b, loc, k.compare(arith::CmpIPredicate::ult, inside, length),
-          k.inside(number, parts));
-      body(place, inside, {row, first, length, isThere});
-    };
-    auto load = [&](Value place) {
-      return toIndex(k, memref::LoadOp::create(k.b, loc, shared, place));
-    };
-    overPlaces([&](Value place, Value inside, const Part &part) {
-      memref::StoreOp::create(
-          k.b, loc, toPosition(k, k.add(part.first, inside)), shared, place);
-    });
-    auto passes = scf::ForOp::create(
-        k.b, loc, k.index(0), k.index(llvm::Log2_64(part)), k.index(1),
-        ValueRange{k.index(0), k.index(places), k.index(1)});
-    {
-      OpBuilder::InsertionGuard guard(k.b);
-      k.b.setInsertionPointToStart(passes.getBody());
-      Value from = passes.getRegionIterArg(0), to = passes.getRegionIterArg(1);
-      Value width = passes.getRegionIterArg(2);
-      gpu::BarrierOp::create(k.b, loc);
-      overPlaces([&](Value place, Value inside, const Part &p) {
-        k.when(p.isThere, [&] {
-          Value base = k.add(from, subtract(k, place, inside));
-          Value chosen =
-              select(k, p.row, inside, p.length, width, part / 2,
-                     [&](Value at) { return load(k.add(base, at)); });
-          memref::StoreOp::create(k.b, loc, toPosition(k, chosen), shared,
-                                  k.add(to, place));
-        });
-      });
-      scf::YieldOp::create(k.b, loc, ValueRange{to, from, k.add(width, width)});
-    }
-    // Each thread wrote what it reads now.
-    overPlaces([&](Value place, Value inside, const Part &part) {
-      k.when(part.isThere, [&] {
-        Value position = load(k.add(passes.getResult(0), place));
-        finish(k, part.row, k.add(part.first, inside), position, inputs.size(),
-               isLast);
-      });
-    });
+    k.share(llvm::divideCeil(cut.parts, cut.perBlock),
+            [&](Value block) { sortBlock(k, cut, block, isLast); });
     return success(good);
   };
-  auto kernel = makeKernel(rewriter, loc, getResults(isLast), inputs,
-                           llvm::divideCeil(parts, perBlock), build);
+  auto kernel = makeKernel(rewriter, loc, /*blocks=*/true, getResults(isLast),
+                           inputs, build);
   if (failed(kernel))
     return failure();
-  (*kernel)->setAttr(kThreadsAttrName, rewriter.getI64IntegerAttr(threads));
+  (*kernel)->setAttr(kThreadsAttrName, rewriter.getI64IntegerAttr(cut.threads));
   return SmallVector<Value>(kernel->getResults());
 }
 
@@ -291,12 +264,10 @@ SortBlocks::mergeRuns(Value positions, int64_t width, bool isLast) {
   SmallVector<Value> all(inputs);
   all.push_back(positions);
   auto build = [&](KernelBuilder &k) {
-    k.loop(k.begin, k.end, [&](Value element) {
-      Value length = k.index(size);
-      Value row = arith::DivUIOp::create(k.b, loc, element, length);
-      Value place = arith::RemUIOp::create(k.b, loc, element, length);
-      Value chosen =
-          select(k, row, place, length, k.index(width), width, [&](Value at) {
+    k.parallel({rows, size}, [&](ValueRange element) {
+      Value row = element[0], place = element[1];
+      Value chosen = select(
+          k, row, place, k.index(size), k.index(width), width, [&](Value at) {
             // Whatever is there, what is read with it is of the line.
             return arith::MinUIOp::create(
                        k.b, loc, toIndex(k, k.load(inputs.size(), {row, at})),
@@ -307,22 +278,16 @@ SortBlocks::mergeRuns(Value positions, int64_t width, bool isLast) {
     });
     return success(good);
   };
-  auto kernel =
-      makeKernel(rewriter, loc, getResults(isLast), all, rows * size, build);
+  auto kernel = makeKernel(rewriter, loc, /*blocks=*/true, getResults(isLast),
+                           all, build);
   if (failed(kernel))
     return failure();
   return SmallVector<Value>(kernel->getResults());
 }
 
 FailureOr<SmallVector<Value>> SortBlocks::run() {
-  if (!llvm::isInt<32>(size))
+  if (!llvm::isInt<32>(size) || llvm::is_contained(inputs, Value()))
     return failure();
-  for (Value input : op.getInputs()) {
-    inputs.push_back(stored(rewriter, input));
-    if (!inputs.back())
-      return failure();
-    types.push_back(inputs.back().getType());
-  }
   if (size == 1)
     return inputs;
   FailureOr<SmallVector<Value>> results = sortParts(part >= size);

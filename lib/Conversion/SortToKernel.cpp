@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A stable merge sort of positions with the operation's own comparator, row by
-// row.
+// A stable merge sort of positions with the operation's own comparator: on a
+// processor a kernel that merges runs one after the other, line by line.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Sort.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -20,7 +20,152 @@
 using namespace mlir;
 using namespace whale;
 
+//===----------------------------------------------------------------------===//
+// Lines
+//===----------------------------------------------------------------------===//
+
+SortLines::SortLines(PatternRewriter &rewriter, stablehlo::SortOp op)
+    : rewriter(rewriter), op(op), loc(op.getLoc()),
+      type(cast<RankedTensorType>(op.getInputs()[0].getType())),
+      dim(op.getDimension() < 0 ? op.getDimension() + type.getRank()
+                                : op.getDimension()),
+      size(type.getDimSize(dim)), rows(type.getNumElements() / size) {
+  for (Value input : op.getInputs()) {
+    inputs.push_back(stored(rewriter, input));
+    types.push_back(getStorageType(cast<RankedTensorType>(input.getType())));
+  }
+}
+
+SmallVector<Value> SortLines::locate(KernelBuilder &k, Value row,
+                                     Value position) const {
+  SmallVector<int64_t> others(type.getShape());
+  others.erase(others.begin() + dim);
+  SmallVector<Value> indices = k.unflatten(row, others);
+  indices.insert(indices.begin() + dim, position);
+  return indices;
+}
+
+Value SortLines::isBefore(KernelBuilder &k, Value row, Value right,
+                          Value left) {
+  SmallVector<Value> arguments;
+  SmallVector<Value> from = locate(k, row, right), to = locate(k, row, left);
+  for (auto [number, result] : llvm::enumerate(op->getResultTypes())) {
+    arguments.push_back(k.loadScalar(number, from, result));
+    arguments.push_back(k.loadScalar(number, to, result));
+  }
+  auto before = emitScalarBlock(k.b, op.getComparator().front(), arguments);
+  good &= succeeded(before);
+  if (good)
+    return (*before)[0];
+  return arith::ConstantOp::create(k.b, loc, k.b.getBoolAttr(false));
+}
+
+Value SortLines::takesRight(KernelBuilder &k, Value row, Value hasRight,
+                            Value hasLeft, function_ref<Value()> getRight,
+                            function_ref<Value()> getLeft) {
+  Value both = arith::AndIOp::create(k.b, loc, hasLeft, hasRight);
+  auto branch = scf::IfOp::create(k.b, loc, k.b.getI1Type(), both,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(k.b);
+  k.b.setInsertionPointToStart(branch.thenBlock());
+  Value right = getRight(), left = getLeft();
+  scf::YieldOp::create(k.b, loc, isBefore(k, row, right, left));
+  k.b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(k.b, loc, hasRight);
+  return branch.getResult(0);
+}
+
+void SortLines::move(KernelBuilder &k, Value row, Value position, Value place,
+                     unsigned firstResult) {
+  SmallVector<Value> from = locate(k, row, position);
+  SmallVector<Value> to = locate(k, row, place);
+  for (size_t number = 0; number < types.size(); ++number)
+    k.store(k.load(number, from), firstResult + number, to);
+}
+
+//===----------------------------------------------------------------------===//
+// A processor's kernel
+//===----------------------------------------------------------------------===//
+
 namespace {
+
+class SortLoops : public SortLines {
+public:
+  using SortLines::SortLines;
+
+  FailureOr<SmallVector<Value>> run() {
+    auto kernel = makeKernel(rewriter, loc, /*blocks=*/false, types, inputs,
+                             [&](KernelBuilder &k) { return build(k); });
+    if (failed(kernel))
+      return failure();
+    return SmallVector<Value>(kernel->getResults());
+  }
+
+private:
+  LogicalResult build(KernelBuilder &k) {
+    auto positions = MemRefType::get({size}, k.b.getIndexType());
+    Value first = memref::AllocOp::create(k.b, loc, positions);
+    Value second = memref::AllocOp::create(k.b, loc, positions);
+    k.share(rows, [&](Value row) {
+      k.loop(k.index(0), k.index(size),
+             [&](Value i) { memref::StoreOp::create(k.b, loc, i, first, i); });
+      Value sorted = sortLine(k, row, first, second);
+      k.loop(k.index(0), k.index(size), [&](Value i) {
+        move(k, row, memref::LoadOp::create(k.b, loc, sorted, i), i,
+             inputs.size());
+      });
+    });
+    memref::DeallocOp::create(k.b, loc, first);
+    memref::DeallocOp::create(k.b, loc, second);
+    return success(good);
+  }
+
+  /// Merges runs of length 1, 2, 4... from one array into the other, and
+  /// returns the last one.
+  Value sortLine(KernelBuilder &k, Value row, Value first, Value second) {
+    auto loop = scf::ForOp::create(
+        k.b, loc, k.index(0), k.index(llvm::Log2_64_Ceil(size)), k.index(1),
+        ValueRange{first, second, k.index(1)});
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    Value from = loop.getRegionIterArg(0), to = loop.getRegionIterArg(1);
+    Value width = loop.getRegionIterArg(2);
+    Value step = k.add(width, width);
+    auto runs = scf::ForOp::create(k.b, loc, k.index(0), k.index(size), step);
+    scf::YieldOp::create(k.b, loc, ValueRange{to, from, step});
+    k.b.setInsertionPointToStart(runs.getBody());
+    merge(k, row, from, to, runs.getInductionVar(), width);
+    return loop.getResult(0);
+  }
+
+  /// Merges the runs of `width` that start at `start` and behind it.
+  void merge(KernelBuilder &k, Value row, Value from, Value to, Value start,
+             Value width) {
+    Value most = k.index(size);
+    Value middle = arith::MinSIOp::create(k.b, loc, k.add(start, width), most);
+    Value end = arith::MinSIOp::create(k.b, loc, k.add(middle, width), most);
+    auto loop = scf::ForOp::create(k.b, loc, start, end, k.index(1),
+                                   ValueRange{start, middle});
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    Value left = loop.getRegionIterArg(0), right = loop.getRegionIterArg(1);
+    auto load = [&](Value place) -> Value {
+      return memref::LoadOp::create(k.b, loc, from, place);
+    };
+    Value hasLeft = k.compare(arith::CmpIPredicate::slt, left, middle);
+    Value hasRight = k.compare(arith::CmpIPredicate::slt, right, end);
+    Value isRight = takesRight(
+        k, row, hasRight, hasLeft, [&] { return load(right); },
+        [&] { return load(left); });
+    Value taken = arith::SelectOp::create(k.b, loc, isRight, right, left);
+    memref::StoreOp::create(k.b, loc, load(taken), to, loop.getInductionVar());
+    Value one =
+        arith::IndexCastUIOp::create(k.b, loc, k.b.getIndexType(), isRight);
+    Value nextLeft =
+        k.add(left, arith::SubIOp::create(k.b, loc, k.index(1), one));
+    scf::YieldOp::create(k.b, loc, ValueRange{nextLeft, k.add(right, one)});
+  }
+};
 
 struct SortToKernel : OpRewritePattern<stablehlo::SortOp> {
   SortToKernel(MLIRContext *context, bool blocks)
@@ -28,151 +173,18 @@ struct SortToKernel : OpRewritePattern<stablehlo::SortOp> {
 
   LogicalResult matchAndRewrite(stablehlo::SortOp op,
                                 PatternRewriter &rewriter) const override {
-    if (blocks) {
-      FailureOr<SmallVector<Value>> results = makeSortBlocks(rewriter, op);
-      if (failed(results))
-        return failure();
-      replaceWithStored(rewriter, op, *results);
-      return success();
-    }
-    SmallVector<Value> inputs;
-    SmallVector<Type> types;
-    for (Value input : op.getInputs()) {
-      inputs.push_back(stored(rewriter, input));
-      if (!inputs.back())
-        return failure();
-      types.push_back(inputs.back().getType());
-    }
-    auto type = cast<RankedTensorType>(op.getInputs()[0].getType());
-    int64_t dim = op.getDimension();
-    if (dim < 0)
-      dim += type.getRank();
-    int64_t rows = type.getNumElements() / type.getDimSize(dim);
-    auto kernel =
-        makeKernel(rewriter, op.getLoc(), types, inputs, rows,
-                   [&](KernelBuilder &k) { return build(k, op, type, dim); });
-    if (failed(kernel))
+    FailureOr<SmallVector<Value>> results =
+        blocks ? makeSortBlocks(rewriter, op) : SortLoops(rewriter, op).run();
+    if (failed(results))
       return failure();
-    replaceWithStored(rewriter, op, kernel->getResults());
+    replaceWithStored(rewriter, op, *results);
     return success();
-  }
-
-  static LogicalResult build(KernelBuilder &k, stablehlo::SortOp op,
-                             RankedTensorType type, int64_t dim) {
-    int64_t size = type.getDimSize(dim);
-    size_t count = op.getInputs().size();
-    auto positions = MemRefType::get({size}, k.b.getIndexType());
-    Value first = memref::AllocOp::create(k.b, k.loc, positions);
-    Value second = memref::AllocOp::create(k.b, k.loc, positions);
-    bool good = true;
-    k.loop(k.begin, k.end, [&](Value row) {
-      k.loop(k.index(0), k.index(size), [&](Value i) {
-        memref::StoreOp::create(k.b, k.loc, i, first, i);
-      });
-      // Runs of length 1, 2, 4... are merged from one array into the other.
-      unsigned passes = llvm::Log2_64_Ceil(size);
-      auto loop =
-          scf::ForOp::create(k.b, k.loc, k.index(0), k.index(passes),
-                             k.index(1), ValueRange{first, second, k.index(1)});
-      {
-        OpBuilder::InsertionGuard guard(k.b);
-        k.b.setInsertionPointToStart(loop.getBody());
-        ValueRange carried = loop.getRegionIterArgs();
-        Value width = carried[2];
-        Value step = k.add(width, width);
-        auto runs =
-            scf::ForOp::create(k.b, k.loc, k.index(0), k.index(size), step);
-        {
-          OpBuilder::InsertionGuard inner(k.b);
-          k.b.setInsertionPointToStart(runs.getBody());
-          good &= succeeded(merge(k, op, type, dim, row, carried[0], carried[1],
-                                  runs.getInductionVar(), width));
-        }
-        scf::YieldOp::create(k.b, k.loc,
-                             ValueRange{carried[1], carried[0], step});
-      }
-      Value sorted = loop.getResult(0);
-      k.loop(k.index(0), k.index(size), [&](Value i) {
-        Value from = memref::LoadOp::create(k.b, k.loc, sorted, i);
-        SmallVector<Value> source = locateInLine(k, type, dim, row, from);
-        SmallVector<Value> target = locateInLine(k, type, dim, row, i);
-        for (size_t number = 0; number < count; ++number)
-          k.store(k.load(number, source), count + number, target);
-      });
-    });
-    memref::DeallocOp::create(k.b, k.loc, first);
-    memref::DeallocOp::create(k.b, k.loc, second);
-    return success(good);
-  }
-
-  /// Merges the runs of `width` that start at `start` and behind it. The left
-  /// one goes first unless the right one must.
-  static LogicalResult merge(KernelBuilder &k, stablehlo::SortOp op,
-                             RankedTensorType type, int64_t dim, Value row,
-                             Value from, Value to, Value start, Value width) {
-    Value size = k.index(type.getDimSize(dim));
-    Value middle =
-        arith::MinSIOp::create(k.b, k.loc, k.add(start, width), size);
-    Value end = arith::MinSIOp::create(k.b, k.loc, k.add(middle, width), size);
-    bool good = true;
-    auto loop = scf::ForOp::create(k.b, k.loc, start, end, k.index(1),
-                                   ValueRange{start, middle});
-    OpBuilder::InsertionGuard guard(k.b);
-    k.b.setInsertionPointToStart(loop.getBody());
-    Value left = loop.getRegionIterArgs()[0];
-    Value right = loop.getRegionIterArgs()[1];
-    Value hasLeft = k.compare(arith::CmpIPredicate::slt, left, middle);
-    Value hasRight = k.compare(arith::CmpIPredicate::slt, right, end);
-    Value both = arith::AndIOp::create(k.b, k.loc, hasLeft, hasRight);
-    auto branch = scf::IfOp::create(k.b, k.loc, k.b.getI1Type(), both,
-                                    /*withElseRegion=*/true);
-    {
-      OpBuilder::InsertionGuard inner(k.b);
-      k.b.setInsertionPointToStart(branch.thenBlock());
-      auto load = [&](Value position) {
-        Value source = memref::LoadOp::create(k.b, k.loc, from, position);
-        SmallVector<Value> indices = locateInLine(k, type, dim, row, source);
-        SmallVector<Value> values;
-        for (auto [number, result] : llvm::enumerate(op->getResultTypes()))
-          values.push_back(k.loadScalar(number, indices, result));
-        return values;
-      };
-      SmallVector<Value> arguments;
-      for (auto [lhs, rhs] : llvm::zip_equal(load(right), load(left)))
-        arguments.append({lhs, rhs});
-      auto before = emitScalarBlock(k.b, op.getComparator().front(), arguments);
-      good = succeeded(before);
-      scf::YieldOp::create(k.b, k.loc, good ? (*before)[0] : both);
-      k.b.setInsertionPointToStart(branch.elseBlock());
-      scf::YieldOp::create(k.b, k.loc, hasRight);
-    }
-    Value takeRight = branch.getResult(0);
-    Value taken = arith::SelectOp::create(k.b, k.loc, takeRight, right, left);
-    memref::StoreOp::create(k.b, k.loc,
-                            memref::LoadOp::create(k.b, k.loc, from, taken), to,
-                            loop.getInductionVar());
-    Value one =
-        arith::IndexCastUIOp::create(k.b, k.loc, k.b.getIndexType(), takeRight);
-    Value nextRight = k.add(right, one);
-    Value nextLeft =
-        k.add(left, arith::SubIOp::create(k.b, k.loc, k.index(1), one));
-    scf::YieldOp::create(k.b, k.loc, ValueRange{nextLeft, nextRight});
-    return success(good);
   }
 
   bool blocks;
 };
 
 } // namespace
-
-SmallVector<Value> whale::locateInLine(KernelBuilder &k, RankedTensorType type,
-                                       int64_t dim, Value row, Value position) {
-  SmallVector<int64_t> others(type.getShape());
-  others.erase(others.begin() + dim);
-  SmallVector<Value> indices = k.unflatten(row, others);
-  indices.insert(indices.begin() + dim, position);
-  return indices;
-}
 
 void whale::populateSortPatterns(RewritePatternSet &patterns, bool blocks) {
   patterns.add<SortToKernel>(patterns.getContext(), blocks);

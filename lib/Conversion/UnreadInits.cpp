@@ -62,8 +62,8 @@ void whale::dropUnreadInits(PatternRewriter &rewriter,
       continue;
     // A kernel that does nothing.
     auto kernel =
-        makeKernel(rewriter, loop.getLoc(), type, ValueRange(), /*extent=*/1,
-                   [](KernelBuilder &) { return success(); });
+        makeKernel(rewriter, loop.getLoc(), /*blocks=*/false, type,
+                   ValueRange(), [](KernelBuilder &) { return success(); });
     Value memory = kernel->getResult(0);
     if (type != init.getType())
       memory = UnrealizedConversionCastOp::create(rewriter, loop.getLoc(),

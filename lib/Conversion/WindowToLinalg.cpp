@@ -218,14 +218,13 @@ reduceInOrder(KernelBuilder &k, WideReducer &reducer,
 static LogicalResult buildWindow(KernelBuilder &k, stablehlo::ReduceWindowOp op,
                                  WideReducer &reducer,
                                  ArrayRef<WindowDim> window,
-                                 ArrayRef<Type> elements, bool inBlocks,
-                                 bool perElement) {
+                                 ArrayRef<Type> elements, bool inBlocks) {
   auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   bool good = true;
   SmallVector<Value> inits = loadInits(k, reducer, elements);
   WindowBlocks blocks(k, reducer, window, from.getShape(), elements);
-  overElements(k, to.getShape(), perElement, [&](ValueRange output) {
+  k.parallel(to.getShape(), [&](ValueRange output) {
     auto results = inBlocks ? blocks.reduce(output, inits)
                             : reduceInOrder(k, reducer, window, from.getShape(),
                                             elements, output, inits);
@@ -346,16 +345,15 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
   if (axis && blocks)
     return lowerRunningBlocks(rewriter, op, reducer, *axis,
                               window[*axis].low == 0);
-  int64_t extent = axis && *axis == 0 ? 1 : getExtent(to.getShape(), blocks);
   auto kernel = makeKernel(
-      rewriter, op.getLoc(), types, inputs, extent,
+      rewriter, op.getLoc(), blocks, types, inputs,
       [&](KernelBuilder &k) -> LogicalResult {
         if (axis)
           return buildRunning(k, op, reducer, *axis, window[*axis].low == 0,
                               elements);
         // What is rounded as coarsely as its terms.
         bool inBlocks = taps > kSumBlock && reducer.roundsTerms();
-        return buildWindow(k, op, reducer, window, elements, inBlocks, blocks);
+        return buildWindow(k, op, reducer, window, elements, inBlocks);
       });
   if (failed(kernel))
     return failure();

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What the kernels of reduce_window, select_and_scatter and convolutions share.
-// All but getBlockLoops and getExtent emit code into a kernel.
+// All but getBlockLoops emit code into a kernel.
 //
 // Padding is not in memory: findPlace gives the position of a window's element
 // in the input and a condition, whether there is such an element. A dimension
@@ -72,32 +72,6 @@ whale::carryNest(KernelBuilder &k, ArrayRef<int64_t> sizes, ValueRange initial,
     scf::YieldOp::create(k.b, k.loc, next);
   }
   return SmallVector<Value>(loop.getResults());
-}
-
-void whale::overElements(KernelBuilder &k, ArrayRef<int64_t> shape, bool blocks,
-                         function_ref<void(ValueRange)> body) {
-  if (shape.empty()) {
-    body({});
-    return;
-  }
-  if (blocks) {
-    k.loop(k.begin, k.end,
-           [&](Value element) { body(k.unflatten(element, shape)); });
-    return;
-  }
-  k.loop(k.begin, k.end, [&](Value outer) {
-    k.nest(shape.drop_front(), [&](ValueRange inner) {
-      SmallVector<Value> all{outer};
-      llvm::append_range(all, inner);
-      body(all);
-    });
-  });
-}
-
-int64_t whale::getExtent(ArrayRef<int64_t> shape, bool blocks) {
-  if (blocks)
-    return ShapedType::getNumElements(shape);
-  return shape.empty() ? 1 : shape[0];
 }
 
 SmallVector<BlockLoop> whale::getBlockLoops(ArrayRef<int64_t> sizes) {

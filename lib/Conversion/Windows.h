@@ -8,10 +8,7 @@
 //
 // What the lowerings of windows and reductions to loops share. A window has a
 // size, stride, dilations and padding in each dimension; findPlace computes
-// where one of its elements is in the input, and whether that is inside. The
-// loops are emitted for the processor, where a kernel's range is that of the
-// first dimension, or with `blocks` for a GPU, where it is that of all
-// elements.
+// where one of its elements is in the input, and whether that is inside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,11 +77,6 @@ carryNest(KernelBuilder &k, llvm::ArrayRef<int64_t> sizes,
               body,
           llvm::SmallVector<mlir::Value> counters = {});
 
-/// Loops over the elements of `shape`, the first dimension from begin to end;
-/// with `blocks` all elements, one after the other, are from begin to end.
-void overElements(KernelBuilder &k, llvm::ArrayRef<int64_t> shape, bool blocks,
-                  llvm::function_ref<void(mlir::ValueRange)> body);
-
 /// A loop along a dimension of a window, in steps of `unit`, over the `covered`
 /// elements of a step of the loop outside of it that goes along the same one.
 struct BlockLoop {
@@ -102,9 +94,6 @@ llvm::SmallVector<BlockLoop> getBlockLoops(llvm::ArrayRef<int64_t> sizes);
 mlir::scf::ForOp makeBlockLoop(KernelBuilder &k, const BlockLoop &level,
                                int64_t size, mlir::Value from,
                                mlir::ValueRange carried);
-
-/// What a kernel whose outermost loop is that of `overElements` is divided by.
-int64_t getExtent(llvm::ArrayRef<int64_t> shape, bool blocks);
 
 //===----------------------------------------------------------------------===//
 // The kernels of reduce_window

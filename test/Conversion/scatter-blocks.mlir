@@ -9,7 +9,7 @@
 // CHECK: whale.launch @k1(%[[KEYS]]#0, %[[KEYS]]#1)
 // CHECK: whale.launch @k2
 // CHECK: %[[SORTED:.*]]:2 = whale.launch @k3
-// CHECK: %[[SUMS:.*]]:2 = whale.launch @k4(%arg0, %arg2, %[[SORTED]]#0, %[[SORTED]]#1) {{.*}} -> (tensor<500x8xf32>, tensor<376xf32>)
+// CHECK: %[[SUMS:.*]]:2 = whale.launch @k4(%arg0, %arg2, %[[SORTED]]#0, %[[SORTED]]#1) {{.*}} -> (tensor<500x8xf32>, tensor<47x8xf32>)
 // CHECK: %[[RESULT:.*]] = whale.launch @k5(%[[SUMS]]#0, %[[SUMS]]#1, %[[SORTED]]#0)
 // CHECK: return %[[RESULT]]
 // CHECK-NOT: atomic

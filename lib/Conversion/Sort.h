@@ -1,0 +1,64 @@
+//===- Sort.h - What the kernels of a sort do -------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A sort is a stable merge sort of positions on all targets: what its kernels
+// ask of a line, and do to it, is here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_CONVERSION_SORT_H
+#define WHALE_LIB_CONVERSION_SORT_H
+
+#include "Lowering.h"
+
+namespace whale {
+
+/// The lines that a sort sorts. A line's number counts through the dimensions
+/// but the sorted one; a position is a place in the line. The first buffers of
+/// kernels are the operands.
+class SortLines {
+public:
+  SortLines(mlir::PatternRewriter &rewriter, mlir::stablehlo::SortOp op);
+
+protected:
+  /// Whether the element at position `right` must go before that at `left`.
+  mlir::Value isBefore(KernelBuilder &k, mlir::Value row, mlir::Value right,
+                       mlir::Value left);
+  /// Whether of two runs that are merged the right one gives the next element.
+  /// A run may be at its end; where none is, `getRight` and `getLeft` give the
+  /// positions of their next elements.
+  mlir::Value takesRight(KernelBuilder &k, mlir::Value row,
+                         mlir::Value hasRight, mlir::Value hasLeft,
+                         llvm::function_ref<mlir::Value()> getRight,
+                         llvm::function_ref<mlir::Value()> getLeft);
+  /// Writes what the operands have at `position` to `place` of the buffers from
+  /// `firstResult` on.
+  void move(KernelBuilder &k, mlir::Value row, mlir::Value position,
+            mlir::Value place, unsigned firstResult);
+
+  mlir::PatternRewriter &rewriter;
+  mlir::stablehlo::SortOp op;
+  mlir::Location loc;
+  mlir::RankedTensorType type;
+  int64_t dim, size, rows;
+  llvm::SmallVector<mlir::Value> inputs;
+  llvm::SmallVector<mlir::Type> types; // As they are stored.
+  bool good = true;                    // The comparator is supported so far.
+
+private:
+  llvm::SmallVector<mlir::Value> locate(KernelBuilder &k, mlir::Value row,
+                                        mlir::Value position) const;
+};
+
+/// What a sort gives, by kernels for a GPU before `op`, which stays.
+mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+makeSortBlocks(mlir::PatternRewriter &rewriter, mlir::stablehlo::SortOp op);
+
+} // namespace whale
+
+#endif // WHALE_LIB_CONVERSION_SORT_H
