@@ -57,6 +57,9 @@ private:
   updateResults(llvm::ArrayRef<mlir::Value> operands,
                 llvm::function_ref<mlir::LogicalResult(KernelBuilder &)> body);
   llvm::FailureOr<Values> sortItems();
+  struct Run;
+  Values walkItem(KernelBuilder &k, const Run &run, mlir::Value item,
+                  llvm::ArrayRef<mlir::Value> now);
   llvm::FailureOr<Values> walkRuns(mlir::Value keys, mlir::Value order);
   llvm::FailureOr<Values> joinRuns(llvm::ArrayRef<mlir::Value> results,
                                    llvm::ArrayRef<mlir::Value> rests,

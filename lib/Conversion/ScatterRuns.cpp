@@ -30,6 +30,68 @@
 using namespace mlir;
 using namespace whale;
 
+/// What a thread of walkRuns knows of its run.
+struct ScatterBlocks::Run {
+  ValueRange number; // Of the run, and of the element of the free dimensions.
+  Value begin, last;
+  Value isContinued; // The first element began in an earlier run.
+};
+
+/// The sum with the item, the next item's key, whether that is the first one of
+/// an element, and whether one of this run is; `now` has the same of the item
+/// before.
+SmallVector<Value> ScatterBlocks::walkItem(KernelBuilder &k, const Run &run,
+                                           Value item, ArrayRef<Value> now) {
+  unsigned keyBuffer = 2 * count, results = keyBuffer + 2;
+  auto isEqual = [&](Value lhs, Value rhs) {
+    return k.compare(arith::CmpIPredicate::eq, lhs, rhs);
+  };
+  auto both = [&](Value lhs, Value rhs) {
+    return arith::AndIOp::create(k.b, loc, lhs, rhs).getResult();
+  };
+  ArrayRef<Value> old = now.take_front(count);
+  Value key = now[count], isFirst = now[count + 1], owns = now[count + 2];
+  Values at(dims.updates.getRank());
+  decode(k, run.number[1], freeDims, at);
+  decode(k, loadKey(k, keyBuffer + 1, item), itemDims, at);
+  Values update = load(k, count, at);
+  Value isThere = k.inside(key, dims.operand.getNumElements());
+  Value place = addFree(k, key, at);
+  auto base = scf::IfOp::create(k.b, loc, ValueRange(old).getTypes(),
+                                both(isFirst, isThere),
+                                /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(base.thenBlock());
+    scf::YieldOp::create(k.b, loc, load(k, results, place));
+    k.b.setInsertionPointToStart(base.elseBlock());
+    scf::YieldOp::create(k.b, loc, old);
+  }
+  // What is left of an element begins with an update.
+  Value isRest = both(isEqual(item, run.begin), run.isContinued);
+  Values sum;
+  for (auto [first, whole] :
+       llvm::zip_equal(update, combine(k, Values(base.getResults()), update)))
+    sum.push_back(arith::SelectOp::create(k.b, loc, isRest, first, whole));
+  Value nextItem = arith::MinUIOp::create(k.b, loc, k.add(item, k.index(1)),
+                                          k.index(items - 1));
+  Value nextKey = loadKey(k, keyBuffer, nextItem);
+  Value isEnd = k.compare(arith::CmpIPredicate::ne, nextKey, key);
+  Value isDone = arith::OrIOp::create(k.b, loc, isEnd, isEqual(item, run.last));
+  k.when(both(isDone, isThere), [&] {
+    auto branch = scf::IfOp::create(k.b, loc, owns, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    store(k, results, place, sum);
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    store(k, results + count, run.number, sum);
+  });
+  Values next(sum);
+  next.append({nextKey, isEnd,
+               arith::OrIOp::create(k.b, loc, isEnd, owns).getResult()});
+  return next;
+}
+
 /// The results but for what is left of elements that began in earlier runs, and
 /// this, by run and element of the free dimensions.
 FailureOr<SmallVector<Value>> ScatterBlocks::walkRuns(Value keys, Value order) {
@@ -40,91 +102,36 @@ FailureOr<SmallVector<Value>> ScatterBlocks::walkRuns(Value keys, Value order) {
   for (Type type : types)
     resultTypes.push_back(
         RankedTensorType::get({runs, width}, getElementTypeOrSelf(type)));
-  unsigned keyBuffer = 2 * count, results = keyBuffer + 2;
-  unsigned rests = results + count;
+  unsigned keyBuffer = 2 * count;
   auto build = [&](KernelBuilder &k) {
-    flatten(k, results);
-    auto isEqual = [&](Value lhs, Value rhs) {
-      return k.compare(arith::CmpIPredicate::eq, lhs, rhs);
-    };
-    auto choose = [&](Value condition, ValueRange yes, ValueRange no) {
-      Values chosen;
-      for (auto [a, b] : llvm::zip_equal(yes, no))
-        chosen.push_back(arith::SelectOp::create(k.b, loc, condition, a, b));
-      return chosen;
-    };
+    flatten(k, keyBuffer + 2);
     k.parallel({runs, width}, [&](ValueRange number) {
-      Value run = number[0], free = number[1];
-      Value begin = k.mul(run, k.index(runItems));
+      Run run{number, k.mul(number[0], k.index(runItems)), {}, {}};
       Value end = arith::MinUIOp::create(
-          k.b, loc, k.add(begin, k.index(runItems)), k.index(items));
-      Value last = arith::SubIOp::create(k.b, loc, end, k.index(1));
-      Values at(dims.updates.getRank());
-      decode(k, free, freeDims, at);
-      auto loadUpdate = [&](Value item) {
-        decode(k, loadKey(k, keyBuffer + 1, item), itemDims, at);
-        return load(k, count, at);
-      };
+          k.b, loc, k.add(run.begin, k.index(runItems)), k.index(items));
+      run.last = arith::SubIOp::create(k.b, loc, end, k.index(1));
       // Items beyond the first and the last have the key of that one: whether
       // there are any is asked for apart.
-      Value before = findPrevious(k, begin);
-      Value isContinued = arith::AndIOp::create(
-          k.b, loc, k.compare(arith::CmpIPredicate::ne, begin, k.index(0)),
-          isEqual(loadKey(k, keyBuffer, before), loadKey(k, keyBuffer, begin)));
+      Value key = loadKey(k, keyBuffer, run.begin);
+      Value before = loadKey(k, keyBuffer, findPrevious(k, run.begin));
+      run.isContinued = arith::AndIOp::create(
+          k.b, loc, k.compare(arith::CmpIPredicate::ne, run.begin, k.index(0)),
+          k.compare(arith::CmpIPredicate::eq, before, key));
       Value isOwn = arith::XOrIOp::create(
-          k.b, loc, isContinued,
+          k.b, loc, run.isContinued,
           arith::ConstantOp::create(k.b, loc, k.b.getBoolAttr(true)));
       // What is carried to the first item is not used.
       Values carried;
       for (Type type : types)
         carried.push_back(makeZero(k.b, loc, getElementTypeOrSelf(type)));
-      carried.append({loadKey(k, keyBuffer, begin), isOwn, isOwn});
-      auto loop = scf::ForOp::create(k.b, loc, begin, end, k.index(1), carried);
+      carried.append({key, isOwn, isOwn});
+      auto loop =
+          scf::ForOp::create(k.b, loc, run.begin, end, k.index(1), carried);
       OpBuilder::InsertionGuard guard(k.b);
       k.b.setInsertionPointToStart(loop.getBody());
-      Value item = loop.getInductionVar();
-      Values now(loop.getRegionIterArgs());
-      // The key, whether it is the first item of it, whether one of this run
-      // is.
-      Value key = now[count], isFirst = now[count + 1], owns = now[count + 2];
-      ArrayRef<Value> old = ArrayRef(now).take_front(count);
-      Values update = loadUpdate(item);
-      Value isThere = k.inside(key, dims.operand.getNumElements());
-      Value place = addFree(k, key, at);
-      auto base =
-          scf::IfOp::create(k.b, loc, ValueRange(old).getTypes(),
-                            arith::AndIOp::create(k.b, loc, isFirst, isThere),
-                            /*withElseRegion=*/true);
-      {
-        OpBuilder::InsertionGuard guard(k.b);
-        k.b.setInsertionPointToStart(base.thenBlock());
-        scf::YieldOp::create(k.b, loc, load(k, results, place));
-        k.b.setInsertionPointToStart(base.elseBlock());
-        scf::YieldOp::create(k.b, loc, old);
-      }
-      // What is left of an element begins with an update.
-      Value isRest =
-          arith::AndIOp::create(k.b, loc, isEqual(item, begin), isContinued);
-      Values sum =
-          choose(isRest, update, combine(k, Values(base.getResults()), update));
-      Value nextItem = arith::MinUIOp::create(k.b, loc, k.add(item, k.index(1)),
-                                              k.index(items - 1));
-      Value nextKey = loadKey(k, keyBuffer, nextItem);
-      Value isEnd = k.compare(arith::CmpIPredicate::ne, nextKey, key);
-      Value isDone = arith::OrIOp::create(k.b, loc, isEnd, isEqual(item, last));
-      k.when(arith::AndIOp::create(k.b, loc, isDone, isThere), [&] {
-        auto branch =
-            scf::IfOp::create(k.b, loc, owns, /*withElseRegion=*/true);
-        OpBuilder::InsertionGuard guard(k.b);
-        k.b.setInsertionPointToStart(branch.thenBlock());
-        store(k, results, place, sum);
-        k.b.setInsertionPointToStart(branch.elseBlock());
-        store(k, rests, number, sum);
-      });
-      Values next(sum);
-      next.append({nextKey, isEnd,
-                   arith::OrIOp::create(k.b, loc, isEnd, owns).getResult()});
-      scf::YieldOp::create(k.b, loc, next);
+      scf::YieldOp::create(k.b, loc,
+                           walkItem(k, run, loop.getInductionVar(),
+                                    Values(loop.getRegionIterArgs())));
     });
     return success(good);
   };
