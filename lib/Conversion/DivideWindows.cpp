@@ -238,12 +238,11 @@ SmallVector<Value> reducePartial(OpBuilder &b, Location loc, Region &body,
 /// Whether it is the same how often the initial value is taken.
 bool isNeutral(Region &body, Value init) {
   Block &block = body.front();
-  if (block.getNumArguments() != 2 || !llvm::hasNItems(block, 2))
+  if (block.getNumArguments() != 2 || !llvm::hasNItems(block, 2) ||
+      !isCombined(block.front().getResult(0), block.getArgument(0),
+                  block.getArgument(1)))
     return false;
   Operation *op = &block.front();
-  if (!llvm::is_contained(op->getOperands(), block.getArgument(0)) ||
-      !llvm::is_contained(op->getOperands(), block.getArgument(1)))
-    return false;
   if (isa<stablehlo::MaxOp, stablehlo::MinOp, stablehlo::AndOp,
           stablehlo::OrOp>(op))
     return true;

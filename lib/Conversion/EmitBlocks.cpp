@@ -119,11 +119,10 @@ void LoopNest::findBlocks() {
                               std::max<int64_t>(kThreads / blocks.rows, 1));
   } else {
     blocks.width = findColumnWidth();
-    bool isSmall = blocks.results * blocks.terms < kFullGpu;
     blocks.columns = std::min(getPowerOf2(blocks.results / blocks.width),
-                              isSmall ? kFewColumns : kWarp);
-    blocks.rows =
-        share(isSmall ? kFewTerms : kTermsPerThread, kThreads / blocks.columns);
+                              isSmall() ? kFewColumns : kWarp);
+    blocks.rows = share(isSmall() ? kFewTerms : kTermsPerThread,
+                        kThreads / blocks.columns);
   }
   while (blocks.rows > 1 && countCombinedBytes() > kMaxSharedBytes)
     (blocks.rows > blocks.columns ? blocks.rows : blocks.columns) /= 2;

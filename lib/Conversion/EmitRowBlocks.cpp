@@ -151,10 +151,7 @@ void RowKernel::emitThread(OpBuilder &b, LoopNest &nest, Value row, Value place,
     return;
   nest.emitAcrossThreads(b, values, place, thread);
   whenFirst();
-  SmallVector<Value> inits = nest.emitInits(b, numRowLoops);
-  for (auto [sum, init, value] : llvm::zip_equal(nest.sums, inits, values))
-    nest.store(b, nest.writes[sum.result], numRowLoops,
-               LoopNest::combine(b, sum.combiner, init, value));
+  nest.storeAccumulated(b, numRowLoops, values);
 }
 
 void RowKernel::emitThreads(OpBuilder &b, KernelOp kernel, Value begin,

@@ -319,20 +319,22 @@ Value LoopNest::joinLanes(OpBuilder &b, const Sum &sum, Value array) {
   return vector::ExtractOp::create(b, loc, values, 0);
 }
 
+/// Stores what is accumulated, with these values of all sums.
+void LoopNest::storeAccumulated(OpBuilder &b, unsigned depth,
+                                ArrayRef<Value> values) {
+  SmallVector<Value> inits = emitInits(b, depth);
+  for (auto [sum, init, value] : llvm::zip_equal(sums, inits, values))
+    store(b, writes[sum.result], depth, combine(b, sum.combiner, init, value));
+}
+
 /// Stores the results: what is accumulated first, with the sums.
 void LoopNest::storeSums(OpBuilder &b) {
   unsigned top = order.getNumLevels() - 1;
-  auto storeAll = [&](unsigned depth, ArrayRef<Value> values) {
-    SmallVector<Value> inits = emitInits(b, depth);
-    for (auto [sum, init, value] : llvm::zip_equal(sums, inits, values))
-      store(b, writes[sum.result], depth,
-            combine(b, sum.combiner, init, value));
-  };
   if (!innerParallel) {
     SmallVector<Value> values;
     for (Sum &sum : sums)
       values.push_back(joinLanes(b, sum, sum.arrays[top]));
-    storeAll(numOuter, values);
+    storeAccumulated(b, numOuter, values);
     return;
   }
   int64_t lanes = order.lanes;
@@ -354,7 +356,7 @@ void LoopNest::storeSums(OpBuilder &b) {
     SmallVector<Value> values;
     for (Sum &sum : sums)
       values.push_back(memref::LoadOp::create(b, loc, sum.arrays[top], column));
-    storeAll(loops.size(), values);
+    storeAccumulated(b, loops.size(), values);
   });
 }
 

@@ -338,10 +338,7 @@ void LoopNest::emitBlock(OpBuilder &b, Value block) {
       if (column > 0)
         counters[numOuter - 1] =
             arith::AddIOp::create(b, loc, first[numOuter - 1], index(column));
-      SmallVector<Value> inits = emitInits(b, numOuter);
-      for (auto [sum, init, value] : llvm::zip_equal(sums, inits, own))
-        store(b, writes[sum.result], numOuter,
-              combine(b, sum.combiner, init, value));
+      storeAccumulated(b, numOuter, own);
       continue;
     }
     Value at = arith::AddIOp::create(b, loc, place, index(column));

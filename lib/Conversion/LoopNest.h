@@ -137,6 +137,8 @@ private:
   emitBody(mlir::OpBuilder &b, mlir::linalg::GenericOp body,
            llvm::ArrayRef<mlir::Value> arguments);
   llvm::SmallVector<mlir::Value> emitInits(mlir::OpBuilder &b, unsigned depth);
+  void storeAccumulated(mlir::OpBuilder &b, unsigned depth,
+                        llvm::ArrayRef<mlir::Value> values);
   llvm::SmallVector<mlir::Value> emitPoint(mlir::OpBuilder &b, unsigned depth,
                                            llvm::ArrayRef<mlir::Value> carried);
   llvm::SmallVector<mlir::Value>

@@ -57,7 +57,10 @@ public:
   ReductionBlocks(PatternRewriter &rewriter, stablehlo::ReduceOp op,
                   WideReducer &reducer)
       : rewriter(rewriter), op(op), loc(op.getLoc()), reducer(reducer),
-        count(op.getInputs().size()) {}
+        count(op.getInputs().size()) {
+    for (Type result : op->getResultTypes())
+      elements.push_back(getElementTypeOrSelf(result));
+  }
 
   LogicalResult run();
 
@@ -95,6 +98,7 @@ private:
   Location loc;
   WideReducer &reducer;
   unsigned count;
+  SmallVector<Type> elements; // Of the results.
   /// By operand what computes it from its place, or null.
   SmallVector<linalg::GenericOp> makers;
   bool good = true;
@@ -340,15 +344,8 @@ void ReductionBlocks::emitBlock(KernelBuilder &k, const Shape &shape,
         k.store(value, count + number, place);
       return;
     }
-    Values inits;
-    for (unsigned number = 0; number < count; ++number) {
-      Type element = getElementTypeOrSelf(op->getResult(number).getType());
-      inits.push_back(reducer.widen(
-          k.b, loc, k.loadScalar(count + number, {}, element), number));
-    }
-    for (auto [number, value] : llvm::enumerate(join(k, inits, values)))
-      k.store(reducer.narrow(k.b, loc, value, number), 2 * count + number,
-              result);
+    Values inits = loadInits(k, reducer, elements);
+    storeResults(k, reducer, join(k, inits, values), result);
   });
 }
 

@@ -25,6 +25,7 @@
 
 #include "ScatterBlocks.h"
 #include "Sort.h"
+#include "WideReducer.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -40,14 +41,7 @@ static bool isAssociative(stablehlo::ScatterOp op) {
        llvm::enumerate(block.getTerminator()->getOperands())) {
     Value old = block.getArgument(number);
     Value update = block.getArgument(count + number);
-    if (value == update)
-      continue;
-    Operation *inner = value.getDefiningOp();
-    if (!isa_and_nonnull<stablehlo::AddOp, stablehlo::MulOp, stablehlo::MinOp,
-                         stablehlo::MaxOp, stablehlo::AndOp, stablehlo::OrOp,
-                         stablehlo::XorOp>(inner) ||
-        !((inner->getOperand(0) == old && inner->getOperand(1) == update) ||
-          (inner->getOperand(0) == update && inner->getOperand(1) == old)))
+    if (value != update && !isCombined(value, old, update))
       return false;
   }
   return true;

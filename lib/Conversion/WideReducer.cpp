@@ -156,22 +156,23 @@ bool WideReducer::roundsTerms() const {
   return false;
 }
 
+bool whale::isCombined(Value value, Value lhs, Value rhs) {
+  Operation *op = value.getDefiningOp();
+  return isa_and_nonnull<stablehlo::AddOp, stablehlo::MulOp, stablehlo::MaxOp,
+                         stablehlo::MinOp, stablehlo::AndOp, stablehlo::OrOp,
+                         stablehlo::XorOp>(op) &&
+         llvm::is_contained(op->getOperands(), lhs) &&
+         llvm::is_contained(op->getOperands(), rhs);
+}
+
 bool WideReducer::isCombiner() const {
   Block &body = const_cast<Region &>(region).front();
   unsigned count = body.getNumArguments() / 2;
-  for (auto [number, result] :
-       llvm::enumerate(body.getTerminator()->getOperands())) {
-    Operation *op = result.getDefiningOp();
-    Value sum = body.getArgument(number),
-          term = body.getArgument(count + number);
-    if (!isa_and_nonnull<stablehlo::AddOp, stablehlo::MulOp, stablehlo::MaxOp,
-                         stablehlo::MinOp, stablehlo::AndOp, stablehlo::OrOp,
-                         stablehlo::XorOp>(op) ||
-        !llvm::is_contained(op->getOperands(), sum) ||
-        !llvm::is_contained(op->getOperands(), term))
-      return false;
-  }
-  return true;
+  return llvm::all_of(
+      llvm::enumerate(body.getTerminator()->getOperands()), [&](auto result) {
+        return isCombined(result.value(), body.getArgument(result.index()),
+                          body.getArgument(count + result.index()));
+      });
 }
 
 Value WideReducer::widen(OpBuilder &b, Location loc, Value value,

@@ -19,6 +19,10 @@
 
 namespace whale {
 
+/// Whether `value` is the sum, the product, the maximum or the like of these
+/// two.
+bool isCombined(mlir::Value value, mlir::Value lhs, mlir::Value rhs);
+
 class WideReducer {
 public:
   /// The type to accumulate in what has a StableHLO element type; equal to that
