@@ -26,7 +26,7 @@ namespace {
 /// A spatial dimension of the window.
 struct Spatial {
   int64_t lhsDim, rhsDim, outDim;
-  int64_t stride, low, lhsDilation, rhsDilation;
+  WindowDim window;
   bool reversed;
 };
 
@@ -47,18 +47,18 @@ struct Convolution {
     auto valueOr = [](std::optional<ArrayRef<int64_t>> values, size_t i) {
       return values ? (*values)[i] : 1;
     };
-    SmallVector<int64_t> padding;
-    if (auto attribute = op.getPadding())
-      padding = llvm::to_vector(attribute->getValues<int64_t>());
-    for (size_t i = 0; i < numbers.getInputSpatialDimensions().size(); ++i)
+    SmallVector<int64_t> sizes;
+    for (int64_t dim : numbers.getKernelSpatialDimensions())
+      sizes.push_back(rhs.getDimSize(dim));
+    for (auto [i, window] : llvm::enumerate(getWindow(op, sizes))) {
+      window.baseDilation = valueOr(op.getLhsDilation(), i);
+      window.dilation = valueOr(op.getRhsDilation(), i);
       spatial.push_back(
           {numbers.getInputSpatialDimensions()[i],
            numbers.getKernelSpatialDimensions()[i],
-           numbers.getOutputSpatialDimensions()[i],
-           valueOr(op.getWindowStrides(), i),
-           padding.empty() ? 0 : padding[2 * i],
-           valueOr(op.getLhsDilation(), i), valueOr(op.getRhsDilation(), i),
+           numbers.getOutputSpatialDimensions()[i], window,
            op.getWindowReversal() ? (*op.getWindowReversal())[i] : false});
+    }
     accumulator = getAccumulatorType(out.getElementType());
   }
 
@@ -107,26 +107,11 @@ private:
   Value addProduct(KernelBuilder &k, ValueRange at, ArrayRef<Value> window,
                    Value sum) const {
     SmallVector<Value> left(lhs.getRank()), right(rhs.getRank());
-    Value inside;
-    auto require = [&](Value condition) {
-      inside =
-          inside
-              ? arith::AndIOp::create(k.b, k.loc, inside, condition).getResult()
-              : condition;
-    };
+    Place place;
     for (auto [number, dim] : llvm::enumerate(spatial)) {
-      Value index = k.mul(at[dim.outDim], k.index(dim.stride));
-      index = k.add(index, k.mul(window[number], k.index(dim.rhsDilation)));
-      index = k.add(index, k.index(-dim.low));
-      int64_t size = lhs.getDimSize(dim.lhsDim);
-      require(k.inside(index, (size - 1) * dim.lhsDilation + 1));
-      if (dim.lhsDilation > 1) {
-        Value dilation = k.index(dim.lhsDilation);
-        Value rest = arith::RemUIOp::create(k.b, k.loc, index, dilation);
-        require(k.compare(arith::CmpIPredicate::eq, rest, k.index(0)));
-        index = arith::DivUIOp::create(k.b, k.loc, index, dilation);
-      }
-      left[dim.lhsDim] = index;
+      place.add(k, dim.window, lhs.getDimSize(dim.lhsDim), at[dim.outDim],
+                window[number]);
+      left[dim.lhsDim] = place.indices.back();
       right[dim.rhsDim] = window[number];
       if (dim.reversed)
         right[dim.rhsDim] = arith::SubIOp::create(
@@ -158,9 +143,9 @@ private:
                               rhs.getElementType(), accumulator);
       return multiplyAdd(k.b, k.loc, x, y, sum);
     };
-    if (!inside)
+    if (!place.inside)
       return product();
-    auto branch = scf::IfOp::create(k.b, k.loc, sum.getType(), inside,
+    auto branch = scf::IfOp::create(k.b, k.loc, sum.getType(), place.inside,
                                     /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(branch.thenBlock());
@@ -212,7 +197,8 @@ struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
         out[numbers.getOutputFeatureDimension()];
     for (auto [number, dim] : llvm::enumerate(convolution.spatial)) {
       AffineExpr tap = loop(rank - 1 + number);
-      left[dim.lhsDim] = out[dim.outDim] * dim.stride + tap * dim.rhsDilation;
+      left[dim.lhsDim] =
+          out[dim.outDim] * dim.window.stride + tap * dim.window.dilation;
       right[dim.rhsDim] = tap;
     }
     SmallVector<AffineMap> maps;
@@ -234,13 +220,14 @@ private:
     int64_t count = type.getNumElements();
     for (const Spatial &dim : convolution.spatial) {
       int64_t before = shape[dim.lhsDim];
-      int64_t taps = convolution.rhs.getDimSize(dim.rhsDim);
-      int64_t size = (convolution.out.getDimSize(dim.outDim) - 1) * dim.stride +
-                     (taps - 1) * dim.rhsDilation + 1;
-      int64_t dilated = (before - 1) * dim.lhsDilation + 1;
-      low[dim.lhsDim] = dim.low;
-      inside[dim.lhsDim] = dim.lhsDilation - 1;
-      high[dim.lhsDim] = size - dilated - dim.low;
+
+      const WindowDim &w = dim.window;
+      int64_t size = (convolution.out.getDimSize(dim.outDim) - 1) * w.stride +
+                     (w.size - 1) * w.dilation + 1;
+      int64_t dilated = (before - 1) * w.baseDilation + 1;
+      low[dim.lhsDim] = w.low;
+      inside[dim.lhsDim] = w.baseDilation - 1;
+      high[dim.lhsDim] = size - dilated - w.low;
       shape[dim.lhsDim] = size;
     }
     int64_t padded = 1;

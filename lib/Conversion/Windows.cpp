@@ -24,31 +24,34 @@
 using namespace mlir;
 using namespace whale;
 
+void Place::add(KernelBuilder &k, const WindowDim &w, int64_t size,
+                Value output, Value offset) {
+  auto require = [&](Value condition) {
+    inside =
+        inside
+            ? arith::AndIOp::create(k.b, k.loc, inside, condition).getResult()
+            : condition;
+  };
+  Value index = k.mul(output, k.index(w.stride));
+  index = k.add(index, k.mul(offset, k.index(w.dilation)));
+  index = k.add(index, k.index(-w.low));
+  if (!w.isTrivial())
+    require(k.inside(index, (size - 1) * w.baseDilation + 1));
+  if (w.baseDilation > 1) {
+    Value dilation = k.index(w.baseDilation);
+    Value rest = arith::RemUIOp::create(k.b, k.loc, index, dilation);
+    require(k.compare(arith::CmpIPredicate::eq, rest, k.index(0)));
+    index = arith::DivUIOp::create(k.b, k.loc, index, dilation);
+  }
+  indices.push_back(index);
+}
+
 Place whale::findPlace(KernelBuilder &k, ArrayRef<WindowDim> window,
                        ArrayRef<int64_t> shape, ValueRange output,
                        ValueRange offset) {
   Place place;
-  auto require = [&](Value condition) {
-    place.inside = place.inside ? arith::AndIOp::create(k.b, k.loc,
-                                                        place.inside, condition)
-                                      .getResult()
-                                : condition;
-  };
-  for (auto [dim, w] : llvm::enumerate(window)) {
-    Value index = k.mul(output[dim], k.index(w.stride));
-    index = k.add(index, k.mul(offset[dim], k.index(w.dilation)));
-    index = k.add(index, k.index(-w.low));
-    int64_t span = (shape[dim] - 1) * w.baseDilation + 1;
-    if (!w.isTrivial())
-      require(k.inside(index, span));
-    if (w.baseDilation > 1) {
-      Value dilation = k.index(w.baseDilation);
-      Value rest = arith::RemUIOp::create(k.b, k.loc, index, dilation);
-      require(k.compare(arith::CmpIPredicate::eq, rest, k.index(0)));
-      index = arith::DivUIOp::create(k.b, k.loc, index, dilation);
-    }
-    place.indices.push_back(index);
-  }
+  for (auto [dim, w] : llvm::enumerate(window))
+    place.add(k, w, shape[dim], output[dim], offset[dim]);
   if (!place.inside)
     place.inside = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
   return place;

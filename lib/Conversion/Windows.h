@@ -56,13 +56,19 @@ getReducedWindow(mlir::stablehlo::ReduceWindowOp op);
 /// reduction nor one that is a nest of loops.
 bool isReducedInTurn(mlir::stablehlo::ReduceWindowOp op);
 
-/// Where the window that starts at `output` has its element `offset` in the
-/// input, and whether that is inside.
+/// Where an element of a window is in the input, and whether that is inside:
+/// null if it always is.
 struct Place {
   llvm::SmallVector<mlir::Value> indices;
   mlir::Value inside;
+
+  /// Adds a dimension of `size` elements of the input, of the window that
+  /// starts at `output` the element `offset`.
+  void add(KernelBuilder &k, const WindowDim &w, int64_t size,
+           mlir::Value output, mlir::Value offset);
 };
 
+/// All dimensions; `inside` is not null.
 Place findPlace(KernelBuilder &k, llvm::ArrayRef<WindowDim> window,
                 llvm::ArrayRef<int64_t> shape, mlir::ValueRange output,
                 mlir::ValueRange offset);
