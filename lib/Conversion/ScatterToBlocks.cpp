@@ -216,39 +216,45 @@ FailureOr<SmallVector<Value>> ScatterBlocks::updateResults(
 
 /// The keys in order, and which item each is of.
 FailureOr<SmallVector<Value>> ScatterBlocks::sortItems() {
-  Type i32 = rewriter.getI32Type();
-  auto type = RankedTensorType::get({items}, i32);
+  // Keys go up to the number of elements.
+  bool isSmall = llvm::isInt<32>(dims.operand.getNumElements());
+  Type elements[] = {rewriter.getIntegerType(isSmall ? 32 : 64),
+                     rewriter.getI32Type()};
+  Type sorted[] = {RankedTensorType::get({items}, elements[0]),
+                   RankedTensorType::get({items}, elements[1])};
   auto build = [&](KernelBuilder &k) {
     k.share(items, [&](Value item) {
       Values at(dims.updates.getRank(), k.index(0));
       decode(k, item, itemDims, at);
       for (auto [buffer, value] :
            llvm::enumerate(Values{findKey(k, 0, at), item}))
-        k.store(arith::IndexCastUIOp::create(k.b, loc, i32, value), 1 + buffer,
-                item);
+        k.store(
+            arith::IndexCastUIOp::create(k.b, loc, elements[buffer], value),
+            1 + buffer, item);
     });
     return success();
   };
   auto kernel =
-      makeKernel(rewriter, loc, /*blocks=*/true, {type, type}, indices, build);
+      makeKernel(rewriter, loc, /*blocks=*/true, sorted, indices, build);
   if (failed(kernel))
     return failure();
   auto sort = stablehlo::SortOp::create(
-      rewriter, loc, TypeRange{type, type}, kernel->getResults(),
+      rewriter, loc, TypeRange(sorted), kernel->getResults(),
       rewriter.getI64IntegerAttr(0), rewriter.getBoolAttr(true));
   OpBuilder::InsertionGuard guard(rewriter);
-  auto scalar = RankedTensorType::get({}, i32);
-  Block *block = rewriter.createBlock(&sort.getComparator(), {},
-                                      SmallVector<Type>(4, scalar),
+  SmallVector<Type> scalars;
+  for (Type element : elements)
+    scalars.append(2, RankedTensorType::get({}, element));
+  Block *block = rewriter.createBlock(&sort.getComparator(), {}, scalars,
                                       SmallVector<Location>(4, loc));
   Value isLess = stablehlo::CompareOp::create(
       rewriter, loc, block->getArgument(0), block->getArgument(1),
       stablehlo::ComparisonDirection::LT);
   stablehlo::ReturnOp::create(rewriter, loc, isLess);
   rewriter.setInsertionPoint(sort);
-  FailureOr<Values> sorted = makeSortBlocks(rewriter, sort);
+  FailureOr<Values> results = makeSortBlocks(rewriter, sort);
   rewriter.eraseOp(sort);
-  return sorted;
+  return results;
 }
 
 int64_t whale::getMostItems(stablehlo::ScatterOp op) {
@@ -265,9 +271,7 @@ whale::lowerScatterBlocks(PatternRewriter &rewriter, stablehlo::ScatterOp op,
   ScatterBlocks scatter(rewriter, op, dims);
   if (dims.isUnique(op))
     return scatter.runUnique();
-  // Keys are of 32 bits.
-  if (dims.countItems() > getMostItems(op) ||
-      !llvm::isInt<32>(dims.operand.getNumElements()))
+  if (dims.countItems() > getMostItems(op))
     return std::nullopt;
   return isAssociative(op) ? scatter.runSorted() : scatter.runLinked();
 }

@@ -30,6 +30,27 @@ func.func @add(%x: tensor<500x8xf32>, %i: tensor<3000x1xi32>,
 
 // -----
 
+// Keys of more elements than 32 bits count.
+
+// CHECK-LABEL: func.func @large
+// CHECK: whale.launch @k0(%arg1) {{.*}} -> (tensor<5000xi64>, tensor<5000xi32>)
+func.func @large(%x: tensor<2147483648xi8>, %i: tensor<5000x1xi64>,
+                 %u: tensor<5000xi8>) -> tensor<2147483648xi8> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{
+    scatter_dimension_numbers = #stablehlo.scatter<
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
+      index_vector_dim = 1>
+  }> ({
+  ^bb0(%a: tensor<i8>, %b: tensor<i8>):
+    %1 = stablehlo.add %a, %b : tensor<i8>
+    stablehlo.return %1 : tensor<i8>
+  }) : (tensor<2147483648xi8>, tensor<5000x1xi64>, tensor<5000xi8>)
+      -> tensor<2147483648xi8>
+  return %0 : tensor<2147483648xi8>
+}
+
+// -----
+
 // Nothing to combine: each item is added alone.
 
 // CHECK-LABEL: func.func @unique
