@@ -156,9 +156,10 @@ private:
   }
 };
 
-/// Pattern: a convolution without groups or reversal is a contraction of
-/// windows of the padded operand, if that is not far larger; its loops form
-/// sums of neighbouring elements side by side.
+/// Pattern: a convolution without reversal is a contraction of windows of the
+/// padded operand, if that is not far larger; its loops form sums of
+/// neighbouring elements side by side. The output features of each group are a
+/// dimension of their own in the filters and the result.
 struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -168,47 +169,79 @@ struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
     Convolution convolution(op);
     auto numbers = convolution.numbers;
     RankedTensorType outType = convolution.out;
-    if (convolution.featureGroups != 1 || convolution.batchGroups != 1 ||
-        llvm::any_of(convolution.spatial,
+    if (llvm::any_of(convolution.spatial,
                      [](const Spatial &dim) { return dim.reversed; }) ||
         outType.getNumElements() == 0 || convolution.rhs.getNumElements() == 0)
       return failure();
     FailureOr<Value> lhs = pad(rewriter, op, convolution);
     if (failed(lhs))
       return failure();
-    // The result's last dimension is the innermost loop.
-    unsigned rank = outType.getRank();
-    SmallVector<IteratorType> iterators(rank - 1, IteratorType::parallel);
+    // By dimension of the result, whose last one is the innermost loop.
+    int64_t groups = convolution.featureGroups * convolution.batchGroups;
+    unsigned rank = outType.getRank(), outer = groups > 1 ? rank : rank - 1;
+    SmallVector<IteratorType> iterators(outer, IteratorType::parallel);
     iterators.append(rank - 1, IteratorType::reduction);
     iterators.push_back(IteratorType::parallel);
     auto loop = [&](unsigned number) {
       return rewriter.getAffineDimExpr(number);
     };
     SmallVector<AffineExpr> out, left(rank), right(rank);
-    for (unsigned dim = 0; dim + 1 < rank; ++dim)
+    for (unsigned dim = 0; dim < outer; ++dim)
       out.push_back(loop(dim));
-    out.push_back(loop(2 * rank - 2));
-    AffineExpr feature = loop(2 * rank - 3);
+    out.push_back(loop(outer + rank - 1));
+    SmallVector<AffineExpr> split(out);
+    AffineExpr group = rewriter.getAffineConstantExpr(0);
+    int64_t outFeature = numbers.getOutputFeatureDimension();
+    if (groups > 1) {
+      group = out[outFeature];
+      out.erase(out.begin() + outFeature);
+    }
+    AffineExpr feature = loop(outer + rank - 2);
     left[numbers.getInputBatchDimension()] =
         out[numbers.getOutputBatchDimension()];
     left[numbers.getInputFeatureDimension()] = feature;
+    int64_t shared = convolution.batchGroups > 1
+                         ? numbers.getInputBatchDimension()
+                         : numbers.getInputFeatureDimension();
+    left[shared] =
+        left[shared] + group * (convolution.lhs.getDimSize(shared) / groups);
     right[numbers.getKernelInputFeatureDimension()] = feature;
-    right[numbers.getKernelOutputFeatureDimension()] =
-        out[numbers.getOutputFeatureDimension()];
+    right[numbers.getKernelOutputFeatureDimension()] = out[outFeature];
     for (auto [number, dim] : llvm::enumerate(convolution.spatial)) {
-      AffineExpr tap = loop(rank - 1 + number);
+      AffineExpr tap = loop(outer + number);
       left[dim.lhsDim] =
           out[dim.outDim] * dim.window.stride + tap * dim.window.dilation;
       right[dim.rhsDim] = tap;
     }
+    Value rhs = op.getRhs();
+    SmallVector<int64_t> shape(outType.getShape());
+    if (groups > 1) {
+      int64_t rhsFeature = numbers.getKernelOutputFeatureDimension();
+      right.insert(right.begin() + rhsFeature, group);
+      rhs = stablehlo::ReshapeOp::create(
+          rewriter, op.getLoc(),
+          convolution.rhs.clone(
+              splitDim(convolution.rhs.getShape(), rhsFeature, groups)),
+          rhs);
+      shape = splitDim(shape, outFeature, groups);
+    }
     SmallVector<AffineMap> maps;
-    for (ArrayRef<AffineExpr> exprs : {left, right, out})
+    for (ArrayRef<AffineExpr> exprs : {left, right, split})
       maps.push_back(
-          AffineMap::get(2 * rank - 1, 0, exprs, rewriter.getContext()));
-    return contractInLoops(rewriter, op, *lhs, op.getRhs(), maps, iterators);
+          AffineMap::get(outer + rank, 0, exprs, rewriter.getContext()));
+    return contractInLoops(rewriter, op, *lhs, rhs, maps, iterators, shape);
   }
 
 private:
+  /// The shape with a dimension for the groups before `dim`, which has them
+  /// one after the other.
+  static SmallVector<int64_t> splitDim(ArrayRef<int64_t> shape, int64_t dim,
+                                       int64_t groups) {
+    SmallVector<int64_t> split(shape);
+    split[dim] /= groups;
+    split.insert(split.begin() + dim, groups);
+    return split;
+  }
   /// Between padding and dilation the windows of a convolution stay inside.
   static FailureOr<Value> pad(PatternRewriter &rewriter,
                               stablehlo::ConvolutionOp op,

@@ -72,12 +72,14 @@ mlir::FailureOr<mlir::Value> fill(mlir::PatternRewriter &rewriter,
                                   mlir::Type wanted = {});
 
 /// Replaces `op` by loops that add up the products of the elements of lhs and
-/// rhs, of any StableHLO types; the maps are those of lhs, rhs and the result.
+/// rhs, of any StableHLO types; the maps are those of lhs, rhs and the result,
+/// which the loops see as a tensor of `shape`.
 mlir::LogicalResult
 contractInLoops(mlir::PatternRewriter &rewriter, mlir::Operation *op,
                 mlir::Value lhs, mlir::Value rhs,
                 llvm::ArrayRef<mlir::AffineMap> maps,
-                llvm::ArrayRef<mlir::utils::IteratorType> iterators);
+                llvm::ArrayRef<mlir::utils::IteratorType> iterators,
+                llvm::ArrayRef<int64_t> shape);
 
 /// What the operation computes, as it is stored.
 mlir::FailureOr<mlir::Value> lowerPad(mlir::PatternRewriter &rewriter,

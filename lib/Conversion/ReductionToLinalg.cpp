@@ -125,7 +125,8 @@ LogicalResult whale::reduceInLoops(PatternRewriter &rewriter, Operation *op,
 LogicalResult whale::contractInLoops(PatternRewriter &rewriter, Operation *op,
                                      Value lhs, Value rhs,
                                      ArrayRef<AffineMap> maps,
-                                     ArrayRef<utils::IteratorType> iterators) {
+                                     ArrayRef<utils::IteratorType> iterators,
+                                     ArrayRef<int64_t> shape) {
   Location loc = op->getLoc();
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   Type element = type.getElementType(), storage = getStorageType(element);
@@ -137,12 +138,12 @@ LogicalResult whale::contractInLoops(PatternRewriter &rewriter, Operation *op,
     return failure();
   Type accumulator = getAccumulatorType(element);
   auto init = makeParallel(
-      rewriter, loc, type.getShape(), accumulator, {},
+      rewriter, loc, shape, accumulator, {},
       [&](OpBuilder &b, Location, ValueRange) -> FailureOr<SmallVector<Value>> {
         return SmallVector<Value>{makeZero(b, loc, accumulator)};
       });
   auto generic = linalg::GenericOp::create(
-      rewriter, loc, RankedTensorType::get(type.getShape(), accumulator),
+      rewriter, loc, RankedTensorType::get(shape, accumulator),
       ValueRange{lhs, rhs}, init->getResults(), maps, iterators,
       [&](OpBuilder &b, Location, ValueRange values) {
         Value x = convertScalar(b, loc, values[0], lhsElement, accumulator);
@@ -156,6 +157,15 @@ LogicalResult whale::contractInLoops(PatternRewriter &rewriter, Operation *op,
         rewriter, loc, result, storage, [&](OpBuilder &b, Value value) {
           return convertScalar(b, loc, value, accumulator, element);
         });
+  if (shape != type.getShape()) {
+    // Reshapes have the program's types.
+    RankedTensorType seen = type.clone(shape);
+    if (storage != element)
+      result = UnrealizedConversionCastOp::create(rewriter, loc, seen, result)
+                   .getResult(0);
+    rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(op, type, result);
+    return success();
+  }
   replaceWithStored(rewriter, op, result);
   return success();
 }
@@ -331,7 +341,8 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
                                                utils::IteratorType::reduction);
     std::fill_n(iterators.begin(), type.getRank(),
                 utils::IteratorType::parallel);
-    return contractInLoops(rewriter, op, lhs, rhs, maps, iterators);
+    return contractInLoops(rewriter, op, lhs, rhs, maps, iterators,
+                           type.getShape());
   }
 };
 

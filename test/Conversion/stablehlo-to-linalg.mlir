@@ -282,6 +282,26 @@ func.func @convolution(%x: tensor<2x10x3xf64>, %k: tensor<5x3x8xf64>)
 
 // -----
 
+// The output features of each of two groups are a dimension of their own.
+// CHECK: #[[WINDOW:.*]] = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1 + d3, d4 + d2 * 3)>
+// CHECK-LABEL: @groups
+// CHECK: linalg.generic {indexing_maps = [#[[WINDOW]]
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction", "parallel"]
+// CHECK-SAME: outs(%{{.*}} : tensor<2x6x2x4xi32>)
+// CHECK: stablehlo.reshape {{.*}} -> tensor<2x6x8xi32>
+// CHECK-NOT: whale.kernel
+// CHECK: return
+func.func @groups(%x: tensor<2x10x6xi32>, %k: tensor<5x3x8xi32>)
+    -> tensor<2x6x8xi32> {
+  %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+      window = {}
+      {batch_group_count = 1 : i64, feature_group_count = 2 : i64}
+      : (tensor<2x10x6xi32>, tensor<5x3x8xi32>) -> tensor<2x6x8xi32>
+  return %0 : tensor<2x6x8xi32>
+}
+
+// -----
+
 // Windows that overlap: a loop over channels without a branch.
 // CHECK-LABEL: @pool
 // CHECK: whale.kernel
