@@ -341,6 +341,39 @@ def test_other_options(tmp_path: pathlib.Path, option: str) -> None:
     assert texts.pop().startswith(f"error: {name} differs: process 0 has")
 
 
+@pytest.mark.parametrize(
+    ("option", "variable", "what"),
+    [
+        ("--threads=2", {}, "the number of threads of each rank"),
+        (
+            "--threads=1",
+            {"ONEDNN_MAX_CPU_ISA": "SSE41"},
+            "what oneDNN is and the instructions that it uses",
+        ),
+    ],
+)
+def test_what_decides_bits(
+    tmp_path: pathlib.Path, option: str, variable: dict[str, str], what: str
+) -> None:
+    program = compile_(tmp_path, "none")
+    first, second = torchrun(free_port())
+    started = [
+        subprocess.Popen(
+            command(program, "out", given),
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | variables,
+        )
+        for given, variables in [
+            ("--threads=1", first),
+            (option, second | variable),
+        ]
+    ]
+    texts = {process.communicate(timeout=HANG)[1] for process in started}
+    assert len(texts) == 1, texts
+    assert texts.pop().startswith(f"error: {what} differs: process 0 has ")
+
+
 def test_variables_of_torchrun(tmp_path: pathlib.Path) -> None:
     program = compile_(tmp_path, "split")
     run(program, "one", "--threads=1")
