@@ -107,6 +107,18 @@ TransportMaker makeProcesses(int64_t count) {
 INSTANTIATE_TEST_SUITE_P(Ucx, TransportConformance,
                          testing::Values(makeProcesses(2), makeProcesses(16)));
 
+/// MPI is one for all of a process, so that all ranks are in this one.
+std::unique_ptr<Transport> makeMpi(const whale::format::Program &program) {
+  auto exchange = [](const std::string &mine) {
+    return std::vector<std::string>{mine};
+  };
+  return createMessageTransport(program,
+                                std::vector<int64_t>(program.ranks.size(), 0),
+                                0, createMpiMover(exchange));
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, TransportConformance, testing::Values(makeMpi));
+
 /// The elements of an all-reduce that takes many chunks of each slice.
 TEST(MessageTransport, ReducesManyChunks) {
   constexpr int64_t ranks = 3, count = 1'000'003;
