@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "job/Frames.h"
+#include "job/Messages.h"
 
 #include <gtest/gtest.h>
 
@@ -69,10 +69,50 @@ TEST(Frames, AreNotTooLong) {
   EXPECT_TRUE(isWrong);
 }
 
+/// Changes, cuts off or puts in some bytes.
+void damage(std::string &bytes, std::mt19937 &random) {
+  for (int i = random() % 5; i > 0; --i) {
+    size_t at = random() % bytes.size();
+    if (random() % 2)
+      bytes[at] = static_cast<char>(random());
+    else if (random() % 2)
+      bytes.resize(at + 1);
+    else
+      bytes.insert(at, 1, static_cast<char>(random()));
+  }
+}
+
+TEST(Frames, RandomFieldsAreNothingOrMessages) {
+  std::mt19937 random(7);
+  int read = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string hello = Hello{.version = "1.0",
+                              .process = random(),
+                              .processes = random(),
+                              .nonce = std::string(32, 'n'),
+                              .host = "host",
+                              .processId = random(),
+                              .program = ""}
+                            .write();
+    damage(hello, random);
+    if (auto words = Hello::read(hello)) {
+      EXPECT_EQ(words->write(), hello);
+      ++read;
+    }
+    whale::runtime::Progress progress;
+    progress.busy = "rank 1 is in 'add'";
+    progress.awaited.assign(random() % 4, random());
+    std::string beat = writeProgress(progress);
+    damage(beat, random);
+    if (auto words = readProgress(beat))
+      EXPECT_LE(words->awaited.size() * 8, beat.size());
+  }
+  EXPECT_GT(read, 1000);
+}
+
 TEST(Frames, RandomBytesAreNothingOrFrames) {
   std::mt19937 random(5);
   for (int round = 0; round < 20'000; ++round) {
-    // Valid frames with some bytes changed, cut off or put in.
     std::string bytes;
     for (int i = random() % 4; i >= 0; --i)
       bytes += encode(static_cast<Kind>(1 + random() % 9),
@@ -80,15 +120,7 @@ TEST(Frames, RandomBytesAreNothingOrFrames) {
                           .number(random())
                           .text(std::string(random() % 40, 'y'))
                           .take());
-    for (int i = random() % 5; i > 0; --i) {
-      size_t at = random() % bytes.size();
-      if (random() % 2)
-        bytes[at] = static_cast<char>(random());
-      else if (random() % 2)
-        bytes.resize(at + 1);
-      else
-        bytes.insert(at, 1, static_cast<char>(random()));
-    }
+    damage(bytes, random);
     size_t size = bytes.size();
     bool isWrong = false;
     size_t taken = 0;
