@@ -377,7 +377,8 @@ TEST(Job, OneHasEndedForWhomAnotherWaits) {
         return;
       auto report = job.reportProgress([&] {
         Progress progress = inStep("", "rank 0 waits in 'sum' for rank 2");
-        progress.awaited = {isAwaited ? 2 : 1};
+        // Who waits for itself has not ended before.
+        progress.awaited = {isAwaited ? 2 : job.process()};
         return progress;
       });
       if (isAwaited)
