@@ -1,5 +1,4 @@
-//===- Slices.h - The slices of an all-reduce --------------------*- C++
-//-*-===//
+//===- Slices.h - The slices of an all-reduce -------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

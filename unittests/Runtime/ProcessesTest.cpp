@@ -11,7 +11,7 @@
 // Each process runs its part of eight ranks through random collectives of all
 // kinds and dtypes, each twice, and compares what the ranks receive with the
 // oracle. Prints how many scenarios passed; any rank with a wrong result is an
-// error. test/Tools/test_processes.py runs it.
+// error. test/Tools/test_launchers.py runs it.
 //
 //===----------------------------------------------------------------------===//
 
