@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jobs import MPIRUN
 
 import whale as wh
 
@@ -450,21 +452,45 @@ def test_the_readmes_example():
     assert float(values["value"]) < 1
 
 
-def test_the_demo(tmp_path):
-    done = subprocess.run(
+def demo(*options, launcher=(sys.executable,)):
+    return subprocess.run(
         [
-            sys.executable,
-            ROOT / "examples" / "gpt" / "train.py",
+            *(*launcher, ROOT / "examples" / "gpt" / "train.py"),
             *"--steps 3 --layers 1 --width 32 --context 16 --batch 8".split(),
-            *("--save", tmp_path / "gpt.whale"),
+            *options,
         ],
         check=True,
         capture_output=True,
         text=True,
         timeout=300,
-        env={"PYTHONPATH": str(ROOT / "python"), "JAX_PLATFORMS": "cpu"},
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "python"),
+            "JAX_PLATFORMS": "cpu",
+        },
     )
+
+
+def test_the_demo(tmp_path):
+    done = demo("--save", tmp_path / "gpt.whale")
     assert "compiled for 4 ranks" in done.stdout
     difference = re.search(r"at most (\S+) of their value", done.stdout)
     assert float(difference.group(1)) < 1e-4
     assert wh.load(tmp_path / "gpt.whale").rank_count == 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        [sys.executable, *"-m whale.launch --nprocs=4".split()],
+        [*MPIRUN, "4", sys.executable],
+    ],
+)
+def test_the_demo_in_processes(launcher):
+    def losses(done):
+        return re.findall(r"loss .* -> .*|losses differ by .*", done.stdout)
+
+    done = demo(launcher=launcher)
+    assert len(losses(done)) == 2, done.stdout
+    assert losses(done) == losses(demo())
