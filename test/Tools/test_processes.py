@@ -285,13 +285,18 @@ def test_the_first_process_stops(endless: pathlib.Path) -> None:
     assert text.count("\n") == 1
 
 
-def test_ctrl_c_ends_all(endless: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+)
+def test_a_signal_ends_all(endless: pathlib.Path, number: int) -> None:
     job = Running(endless)
-    job.agent.send_signal(signal.SIGTERM)
+    job.agent.send_signal(number)
     job.agent.communicate(timeout=HANG)
-    assert job.agent.returncode == -signal.SIGTERM
+    assert job.agent.returncode == -number
     for process in job.processes:
         assert not pathlib.Path(f"/proc/{process}").exists()
+    # They end by themselves, and remove what they were to write.
+    assert not list(endless.parent.glob(".*"))
 
 
 def start_each(

@@ -77,9 +77,10 @@ struct Ucx {
 
   Ucx() {
     // What it would print are errors that are reported by us, or none; and it
-    // leaves signals to the program.
+    // leaves signals to the program: it takes SIGHUP for its own debugging.
     setenv("UCX_LOG_LEVEL", "fatal", /*overwrite=*/0);
     setenv("UCX_HANDLE_ERRORS", "none", /*overwrite=*/0);
+    setenv("UCX_DEBUG_SIGNO", "0", /*overwrite=*/0);
     DeclaredLibrary library(
         "libucp.so.0", "UCX",
         "which moves data between processes (Debian's libucx0)");
