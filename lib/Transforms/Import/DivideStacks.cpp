@@ -347,12 +347,14 @@ private:
     terminator->setOperands(results);
   }
 
-  DictionaryAttr withPiece(DictionaryAttr attributes, Type whole,
-                           size_t piece) {
+  /// The attributes of a piece of the argument or result of this number.
+  DictionaryAttr withPiece(DictionaryAttr attributes, Type whole, size_t piece,
+                           unsigned number) {
     NamedAttrList list(attributes);
-    list.set(kStackPieceAttr, makeStackPiece(main.getContext(),
-                                             {stack.cut[piece].begin,
-                                              cast<RankedTensorType>(whole)}));
+    list.set(kStackPieceAttr,
+             makeStackPiece(main.getContext(),
+                            {stack.cut[piece].begin,
+                             cast<RankedTensorType>(whole), number}));
     return list.getDictionary(main.getContext());
   }
 
@@ -367,14 +369,16 @@ private:
     SmallVector<DictionaryAttr> argumentAttrs, resultAttrs;
     SmallVector<Type> resultTypes;
     FunctionType type = main.getFunctionType();
+    auto resultAttrsOf = [&](unsigned i) { return main.getResultAttrDict(i); };
     for (auto [index, value] :
          llvm::enumerate(body->getTerminator()->getOperands())) {
       auto [old, piece] = newResults[index];
       DictionaryAttr attributes = main.getResultAttrDict(old);
       resultTypes.push_back(value.getType());
-      resultAttrs.push_back(
-          piece ? withPiece(attributes, type.getResult(old), *piece)
-                : attributes);
+      resultAttrs.push_back(piece ? withPiece(attributes, type.getResult(old),
+                                              *piece,
+                                              getWhole(old, resultAttrsOf))
+                                  : attributes);
     }
     auto feed = [&](DictionaryAttr attributes, unsigned old,
                     std::optional<size_t> piece) {
@@ -400,7 +404,9 @@ private:
       for (size_t piece = 0; piece < count; ++piece) {
         order.push_back(parts[argument][piece]);
         argumentAttrs.push_back(
-            feed(withPiece(attributes, argument.getType(), piece), i, piece));
+            feed(withPiece(attributes, argument.getType(), piece,
+                           getWholeArgument(main, i)),
+                 i, piece));
       }
     }
     // Block arguments can't be moved: all are made anew.

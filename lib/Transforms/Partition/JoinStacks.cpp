@@ -45,16 +45,21 @@ public:
     };
     arguments = findStackRuns(function.getNumArguments(), argumentAttrs);
     results = findStackRuns(function.getNumResults(), resultAttrs);
-    if (arguments.size() == function.getNumArguments() &&
-        results.size() == function.getNumResults())
+    auto hasPieces = [](ArrayRef<StackRun> runs, auto attrsOf) {
+      return llvm::any_of(runs, [&](StackRun run) {
+        return getStackPiece(attrsOf(run.first)).has_value();
+      });
+    };
+    if (!hasPieces(arguments, argumentAttrs) &&
+        !hasPieces(results, resultAttrs))
       return success();
 
     unsigned before = function.getNumArguments();
     SmallVector<DictionaryAttr> newArgumentAttrs, newResultAttrs;
     SmallVector<Type> argumentTypes, resultTypes;
     builder.setInsertionPointToStart(body);
-    for (StackRun run : arguments) {
-      FailureOr<DictionaryAttr> attributes = join(run, argumentAttrs);
+    for (auto [number, run] : llvm::enumerate(arguments)) {
+      FailureOr<DictionaryAttr> attributes = join(run, number, argumentAttrs);
       if (failed(attributes))
         return failure();
       Type type = typeOf(run, *attributes, body->getArgument(run.first));
@@ -69,8 +74,8 @@ public:
     Operation *terminator = body->getTerminator();
     builder.setInsertionPoint(terminator);
     SmallVector<Value> values;
-    for (StackRun run : results) {
-      FailureOr<DictionaryAttr> attributes = join(run, resultAttrs);
+    for (auto [number, run] : llvm::enumerate(results)) {
+      FailureOr<DictionaryAttr> attributes = join(run, number, resultAttrs);
       if (failed(attributes))
         return failure();
       Type type = typeOf(run, *attributes, terminator->getOperand(run.first));
@@ -88,13 +93,39 @@ public:
   }
 
 private:
-  /// The attributes of the whole.
+  /// That the pieces are all rows of the whole of this number, in order.
+  LogicalResult
+  verifyPieces(StackRun run, int64_t number,
+               llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
+    int64_t rows = 0;
+    RankedTensorType whole = getStackPiece(attrsOf(run.first))->whole;
+    bool isRight = true;
+    for (unsigned i = run.first; i < run.last; ++i) {
+      StackPiece piece = *getStackPiece(attrsOf(i));
+      auto type = attrsOf(i).getAs<TypeAttr>(globalTypeAttrName);
+      auto tensor = type ? dyn_cast<RankedTensorType>(type.getValue())
+                         : RankedTensorType();
+      isRight &= piece.stack == number && piece.whole == whole &&
+                 piece.begin == rows && tensor && tensor.getRank() > 0;
+      rows += isRight ? tensor.getDimSize(0) : 0;
+    }
+    if (isRight && rows == whole.getDimSize(0))
+      return success();
+    return function.emitError("has pieces of a ")
+           << whole << ", number " << number
+           << " of its signature, that are not all its rows in order";
+  }
+
+  /// The attributes of the whole, which is the argument or result `number`.
   FailureOr<DictionaryAttr>
-  join(StackRun run, llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
+  join(StackRun run, int64_t number,
+       llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
     DictionaryAttr first = attrsOf(run.first);
     std::optional<StackPiece> piece = getStackPiece(first);
     if (!piece)
       return first;
+    if (failed(verifyPieces(run, number, attrsOf)))
+      return failure();
     SmallVector<Placement> placements;
     for (unsigned i = run.first; i < run.last; ++i) {
       auto placement = attrsOf(i).getAs<PlacementAttr>(placementAttrName);

@@ -18,8 +18,8 @@ module {
 
   // CHECK-LABEL: func.func @main
   // CHECK-SAME: %[[B:[^ ]*]]: tensor<4xf32> {whale.fed_by = 0 : i64}
-  // CHECK-SAME: %[[W0:[^ ]*]]: tensor<2x4xf32> {whale.fed_by = 1 : i64, whale.stack_piece = {begin = 0 : i64, whole = tensor<4x4xf32>}}
-  // CHECK-SAME: %[[W1:[^ ]*]]: tensor<2x4xf32> {whale.fed_by = 2 : i64, whale.stack_piece = {begin = 2 : i64, whole = tensor<4x4xf32>}}
+  // CHECK-SAME: %[[W0:[^ ]*]]: tensor<2x4xf32> {whale.fed_by = 1 : i64, whale.stack_piece = {begin = 0 : i64, stack = 1 : i64, whole = tensor<4x4xf32>}}
+  // CHECK-SAME: %[[W1:[^ ]*]]: tensor<2x4xf32> {whale.fed_by = 2 : i64, whale.stack_piece = {begin = 2 : i64, stack = 1 : i64, whole = tensor<4x4xf32>}}
   // CHECK-SAME: %[[M0:[^ ]*]]: tensor<2x4xf32> {whale.fed_by = 3 : i64, {{[^}]*}}}
   // CHECK-SAME: %[[M1:[^ ]*]]: tensor<2x4xf32> {whale.fed_by = 4 : i64, {{[^}]*}}}
   // CHECK-SAME: %[[X:[^ ]*]]: tensor<2x4xf32> {whale.batch_dim = 0 : i64}

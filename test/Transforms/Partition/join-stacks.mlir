@@ -15,10 +15,10 @@
 // CHECK: return %[[N]], %[[I]]
 func.func @rank_class_0(
     %i: tensor<i32> {whale.fed_by = 2 : i64, whale.global_type = tensor<i32>, whale.placement = #i},
-    %w0: tensor<1x4xf32> {whale.fed_by = 0 : i64, whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-    %w1: tensor<0x0xf32> {whale.fed_by = 1 : i64, whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}})
-    -> (tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-        tensor<0x0xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}},
+    %w0: tensor<1x4xf32> {whale.fed_by = 0 : i64, whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 1 : i64, whole = tensor<3x4xf32>}},
+    %w1: tensor<0x0xf32> {whale.fed_by = 1 : i64, whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 1 : i64, whole = tensor<3x4xf32>}})
+    -> (tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+        tensor<0x0xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
         tensor<i32> {whale.global_type = tensor<i32>, whale.placement = #i})
     attributes {whale.ranks = array<i64: 0>} {
   %0 = stablehlo.negate %w0 : tensor<1x4xf32>
@@ -32,10 +32,10 @@ func.func @rank_class_0(
 // CHECK: return %[[N]], %[[I]]
 func.func @rank_class_1(
     %i: tensor<0xi32> {whale.fed_by = 2 : i64, whale.global_type = tensor<i32>, whale.placement = #i},
-    %w0: tensor<0x0xf32> {whale.fed_by = 0 : i64, whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-    %w1: tensor<2x4xf32> {whale.fed_by = 1 : i64, whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}})
-    -> (tensor<0x0xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-        tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}},
+    %w0: tensor<0x0xf32> {whale.fed_by = 0 : i64, whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 1 : i64, whole = tensor<3x4xf32>}},
+    %w1: tensor<2x4xf32> {whale.fed_by = 1 : i64, whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 1 : i64, whole = tensor<3x4xf32>}})
+    -> (tensor<0x0xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+        tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
         tensor<0xi32> {whale.global_type = tensor<i32>, whale.placement = #i})
     attributes {whale.ranks = array<i64: 1>} {
   %0 = stablehlo.negate %w1 : tensor<2x4xf32>
@@ -55,10 +55,10 @@ func.func @rank_class_1(
 // CHECK-SAME: (%{{.*}}: tensor<2x2xf32> {whale.global_type = tensor<3x4xf32>, whale.placement = #[[STACK]]})
 // CHECK-SAME: attributes {whale.ranks
 func.func @rank_class_0(
-    %w0: tensor<0x0xf32> {whale.fed_by = 0 : i64, whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-    %w1: tensor<2x2xf32> {whale.fed_by = 1 : i64, whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}})
-    -> (tensor<0x0xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-        tensor<2x2xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}})
+    %w0: tensor<0x0xf32> {whale.fed_by = 0 : i64, whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+    %w1: tensor<2x2xf32> {whale.fed_by = 1 : i64, whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}})
+    -> (tensor<0x0xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+        tensor<2x2xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}})
     attributes {whale.ranks = array<i64: 2, 3>, whale.feedback_found} {
   return %w0, %w1 : tensor<0x0xf32>, tensor<2x2xf32>
 }
@@ -76,10 +76,10 @@ func.func @rank_class_0(
 // CHECK: %[[ALL:.*]] = stablehlo.concatenate %[[W0]], %[[W1]], dim = 0
 // CHECK: return %[[ALL]] : tensor<3x4xf32>
 func.func @rank_class_0(
-    %w0: tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-    %w1: tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}})
-    -> (tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-        tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}})
+    %w0: tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+    %w1: tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}})
+    -> (tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+        tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}})
     attributes {whale.ranks = array<i64: 0>} {
   return %w0, %w1 : tensor<1x4xf32>, tensor<2x4xf32>
 }
@@ -90,8 +90,34 @@ func.func @rank_class_0(
 #w1 = #whale.placement<[2, 4] replicate 2 on [0, 1]>
 // expected-error@+1 {{has pieces of a 'tensor<3x4xf32>' whose placements can't be joined: [1, 4] on [0] and [2, 4] replicate 2 on [0, 1]}}
 func.func @rank_class_0(
-    %w0: tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, whole = tensor<3x4xf32>}},
-    %w1: tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, whole = tensor<3x4xf32>}})
+    %w0: tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+    %w1: tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}})
+    attributes {whale.ranks = array<i64: 0>} {
+  return
+}
+
+// -----
+
+// The second piece is of another stack.
+
+#w0 = #whale.placement<[1, 4] on [0]>
+#w1 = #whale.placement<[2, 4] on [0]>
+// expected-error@+1 {{has pieces of a 'tensor<3x4xf32>', number 0 of its signature, that are not all its rows in order}}
+func.func @rank_class_0(
+    %w0: tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+    %w1: tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 1 : i64, whole = tensor<3x4xf32>}})
+    attributes {whale.ranks = array<i64: 0>} {
+  return
+}
+
+// -----
+
+#w0 = #whale.placement<[1, 4] on [0]>
+#w1 = #whale.placement<[2, 4] on [0]>
+// expected-error@+1 {{that are not all its rows in order}}
+func.func @rank_class_0(
+    %w1: tensor<2x4xf32> {whale.global_type = tensor<2x4xf32>, whale.placement = #w1, whale.stack_piece = {begin = 1 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}},
+    %w0: tensor<1x4xf32> {whale.global_type = tensor<1x4xf32>, whale.placement = #w0, whale.stack_piece = {begin = 0 : i64, stack = 0 : i64, whole = tensor<3x4xf32>}})
     attributes {whale.ranks = array<i64: 0>} {
   return
 }

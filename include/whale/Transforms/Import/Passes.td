@@ -355,13 +355,13 @@ def DivideStacks : Pass<"whale-divide-stacks", "::mlir::ModuleOp"> {
         {nodes = [{devices = [{count = 2 : i64, kind = "cpu"} ]} ]}
     func.func @main(
         %arg0: tensor<2xf32> {whale.fed_by = 0 : i64, whale.stack_piece =
-            {begin = 0 : i64, whole = tensor<4xf32>}},
+            {begin = 0 : i64, stack = 0 : i64, whole = tensor<4xf32>}},
         %arg1: tensor<2xf32> {whale.fed_by = 1 : i64, whale.stack_piece =
-            {begin = 2 : i64, whole = tensor<4xf32>}})
+            {begin = 2 : i64, stack = 0 : i64, whole = tensor<4xf32>}})
         -> (tensor<2xf32> {whale.stack_piece =
-                {begin = 0 : i64, whole = tensor<4xf32>}},
+                {begin = 0 : i64, stack = 0 : i64, whole = tensor<4xf32>}},
             tensor<2xf32> {whale.stack_piece =
-                {begin = 2 : i64, whole = tensor<4xf32>}})
+                {begin = 2 : i64, stack = 0 : i64, whole = tensor<4xf32>}})
         attributes {whale.feedback_found} {
       %0 = stablehlo.sine %arg0
           {whale.strategy = #whale.replicate<devices = 1, name = "stage0">}

@@ -232,10 +232,12 @@ def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
     func.func @rank_class_0(
         %w0: tensor<2xf32> {whale.global_type = tensor<2xf32>,
             whale.placement = #w0,
-            whale.stack_piece = {begin = 0 : i64, whole = tensor<4xf32>}},
+            whale.stack_piece =
+                {begin = 0 : i64, stack = 0 : i64, whole = tensor<4xf32>}},
         %w1: tensor<0xf32> {whale.global_type = tensor<2xf32>,
             whale.placement = #w1,
-            whale.stack_piece = {begin = 2 : i64, whole = tensor<4xf32>}})
+            whale.stack_piece =
+                {begin = 2 : i64, stack = 0 : i64, whole = tensor<4xf32>}})
         attributes {whale.ranks = array<i64: 0>} {
       return
     }

@@ -192,13 +192,15 @@ static Fault findTypeFault(const Site &, Attribute value) {
 static Fault findStackPieceFault(const Site &, Attribute value) {
   auto piece = dyn_cast<DictionaryAttr>(value);
   auto begin = piece ? piece.getAs<IntegerAttr>("begin") : IntegerAttr();
+  auto stack = piece ? piece.getAs<IntegerAttr>("stack") : IntegerAttr();
   auto whole = piece ? piece.getAs<TypeAttr>("whole") : TypeAttr();
   auto type =
       whole ? dyn_cast<RankedTensorType>(whole.getValue()) : RankedTensorType();
   if (begin && isI64(begin) && type && type.getRank() > 0 &&
-      begin.getInt() >= 0 && begin.getInt() < type.getDimSize(0))
+      begin.getInt() >= 0 && begin.getInt() < type.getDimSize(0) && stack &&
+      isI64(stack) && stack.getInt() >= 0)
     return {};
-  return expected(value, "{begin = i64, whole = TYPE}");
+  return expected(value, "{begin = i64, stack = i64, whole = TYPE}");
 }
 
 /// Checks one placement for each of `types`, of its shape.

@@ -18,18 +18,20 @@ std::optional<StackPiece> getStackPiece(DictionaryAttr attributes) {
   if (!piece)
     return std::nullopt;
   auto begin = piece.getAs<IntegerAttr>("begin");
+  auto stack = piece.getAs<IntegerAttr>("stack");
   auto whole = piece.getAs<TypeAttr>("whole");
   auto type =
       whole ? dyn_cast<RankedTensorType>(whole.getValue()) : RankedTensorType();
-  if (!begin || !type)
+  if (!begin || !stack || !type)
     return std::nullopt;
-  return StackPiece{begin.getInt(), type};
+  return StackPiece{begin.getInt(), type, stack.getInt()};
 }
 
 Attribute makeStackPiece(MLIRContext *context, const StackPiece &piece) {
   Builder builder(context);
   return builder.getDictionaryAttr(
       {builder.getNamedAttr("begin", builder.getI64IntegerAttr(piece.begin)),
+       builder.getNamedAttr("stack", builder.getI64IntegerAttr(piece.stack)),
        builder.getNamedAttr("whole", TypeAttr::get(piece.whole))});
 }
 
@@ -37,19 +39,25 @@ SmallVector<StackRun>
 findStackRuns(unsigned count,
               llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
   SmallVector<StackRun> runs;
+  std::optional<StackPiece> before;
   for (unsigned i = 0; i < count; ++i) {
     std::optional<StackPiece> piece = getStackPiece(attrsOf(i));
-    if (piece && piece->begin != 0 && !runs.empty())
+    if (piece && before && piece->stack == before->stack)
       runs.back().last = i + 1;
     else
       runs.push_back({i, i + 1});
+    before = piece;
   }
   return runs;
 }
 
+unsigned getWhole(unsigned index,
+                  llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
+  return findStackRuns(index + 1, attrsOf).size() - 1;
+}
+
 unsigned getWholeArgument(func::FuncOp main, unsigned argument) {
-  auto attrsOf = [&](unsigned i) { return main.getArgAttrDict(i); };
-  return findStackRuns(argument + 1, attrsOf).size() - 1;
+  return getWhole(argument, [&](unsigned i) { return main.getArgAttrDict(i); });
 }
 
 std::optional<Placement> joinPlacements(ArrayRef<int64_t> shape,

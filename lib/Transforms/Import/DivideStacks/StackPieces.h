@@ -8,7 +8,7 @@
 //
 // Between whale-divide-stacks and whale-join-stacks, each stage's rows of a
 // stacked argument or result of @main are one of their own. The pieces of one
-// follow each other, in the order of the rows.
+// follow each other, in the order of the rows, and name their whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@
 namespace whale {
 
 /// On an argument or result: a dictionary of `begin`, the first of its rows,
-/// and `whole`, the type of the argument that it is rows of.
+/// `whole`, the type of the argument or result that it is rows of, and `stack`,
+/// the number that this has in the user's program.
 inline constexpr llvm::StringLiteral kStackPieceAttr = "whale.stack_piece";
 /// On @main: nothing said which result feeds which argument, but
 /// `whale.fed_by` has been written for the pieces.
@@ -32,6 +33,7 @@ inline constexpr llvm::StringLiteral kFeedbackFoundAttr =
 struct StackPiece {
   int64_t begin = 0;
   mlir::RankedTensorType whole;
+  int64_t stack = 0;
 };
 
 /// What the attributes of an argument or result say; nothing if it is no piece.
@@ -51,8 +53,10 @@ llvm::SmallVector<StackRun>
 findStackRuns(unsigned count,
               llvm::function_ref<mlir::DictionaryAttr(unsigned)> attrsOf);
 
-/// The number that an argument, or the whole that it is rows of, has in the
-/// user's program.
+/// The number that an argument or result, or the whole that it is rows of, has
+/// in the user's program; from the attributes of those up to it.
+unsigned getWhole(unsigned index,
+                  llvm::function_ref<mlir::DictionaryAttr(unsigned)> attrsOf);
 unsigned getWholeArgument(mlir::func::FuncOp main, unsigned argument);
 
 /// The placement of the whole from those of its pieces, where each device has
