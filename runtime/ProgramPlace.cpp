@@ -13,9 +13,12 @@
 #include "whale/Runtime/Types.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 
@@ -63,9 +66,9 @@ bool isProgramFile(std::string_view name) {
 
 /// Whether all that is in a directory is what programs are made of.
 static bool holdsProgramFilesAlone(const fs::path &directory) {
-  std::error_code error;
-  fs::directory_iterator it(directory, error);
-  return !error && std::all_of(it, fs::directory_iterator(), [&](auto &entry) {
+  fs::directory_iterator entries(directory), end;
+  return std::all_of(entries, end, [](const fs::directory_entry &entry) {
+    std::error_code error;
     return entry.is_regular_file(error) &&
            isProgramFile(entry.path().filename().string());
   });
@@ -81,6 +84,8 @@ bool mayHoldProgram(const fs::path &path) {
   // Without it, there is nothing, or what is left of a program.
   if (!fs::exists(manifest, error) || fs::file_size(manifest, error) == 0)
     return true;
+  if (access(manifest.c_str(), R_OK) != 0)
+    throw std::system_error(errno, std::generic_category());
   try {
     return saysWhale(MappedFile(manifest).text());
   } catch (const Error &) {

@@ -26,14 +26,34 @@ namespace nb = nanobind;
 using namespace whale::runtime;
 
 namespace {
+/// Calls `action` without Python's lock; its failures become OSErrors of
+/// `path`.
+template <typename Action>
+void guarded(const std::string &path, Action action) {
+  int error = 0;
+  {
+    nb::gil_scoped_release release;
+    try {
+      action();
+    } catch (const std::system_error &failure) {
+      error = failure.code().value();
+    }
+  }
+  if (!error)
+    return;
+  errno = error;
+  PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+  throw nb::python_error();
+}
+
 class PythonStaging {
 public:
   explicit PythonStaging(const std::string &path) : path(path) {
-    guarded([&] { staging.emplace(path); });
+    guarded(path, [&] { staging.emplace(path); });
   }
   std::string place() const { return get().place().string(); }
   void commit() {
-    guarded([&] { get().commitDirectory(mayHoldProgram); });
+    guarded(path, [&] { get().commitDirectory(mayHoldProgram); });
     staging.reset();
   }
   void discard() { staging.reset(); }
@@ -45,24 +65,6 @@ private:
     return *staging;
   }
   Staging &get() { return const_cast<Staging &>(std::as_const(*this).get()); }
-
-  template <typename Action>
-  void guarded(Action action) {
-    int error = 0;
-    {
-      nb::gil_scoped_release release;
-      try {
-        action();
-      } catch (const std::system_error &failure) {
-        error = failure.code().value();
-      }
-    }
-    if (!error)
-      return;
-    errno = error;
-    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
-    throw nb::python_error();
-  }
 
   std::string path;
   std::optional<Staging> staging;
@@ -79,11 +81,9 @@ void whale::python::bindFiles(nb::module_ &module) {
   module.def(
       "may_hold_program",
       [](const std::string &path) {
-        try {
-          return mayHoldProgram(followLinks(path));
-        } catch (const std::system_error &) {
-          return false;
-        }
+        bool mayHold = false;
+        guarded(path, [&] { mayHold = mayHoldProgram(followLinks(path)); });
+        return mayHold;
       },
       nb::arg("path"));
   module.def(

@@ -138,7 +138,10 @@ def read_tables(path: str) -> str:
     """
 
 def may_hold_program(path: str) -> bool:
-    """Whether `path` is a program, an empty directory, or nothing."""
+    """Whether `path` is a program, an empty directory, or nothing.
+
+    Raises OSError where it cannot be read.
+    """
 
 def read_program(path: str, read: Callable[[str], _Result]) -> _Result:
     """Calls `read` with the directory of a program.

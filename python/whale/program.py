@@ -227,6 +227,7 @@ class Program:
 
         Raises:
             FileExistsError: where `path` is something else than a program.
+            OSError: where what is there cannot be read, or none be written.
             TypeError: where the result tree cannot be stored.
             RuntimeError: where the directory that the program was loaded from
                 holds another one by now.

@@ -170,6 +170,24 @@ def test_what_is_no_program_stays(texts: Any, tmp_path: Any, kind: str) -> None:
     assert names(tmp_path) == sorted({"other", target.name})
 
 
+@pytest.mark.parametrize("name", [".", "manifest.json"])
+def test_what_cannot_be_read_stays(texts: Any, place: Any, name: str) -> None:
+    program = place / "p.whale"
+    mode = (program / name).stat().st_mode
+    command = [BIN / "whale-compile", texts / "multiply.mlir", "--cluster=1"]
+    if os.getuid() == 0:
+        # Who may not read what others have forbidden.
+        forget = "--bounding-set=-dac_override,-dac_read_search"
+        command = [shutil.which("setpriv"), forget, *command]
+    (program / name).chmod(0)
+    try:
+        message = error(run(*command, "-o", program))
+    finally:
+        (program / name).chmod(mode)
+    assert f"cannot write '{program}': Permission denied" in message
+    assert what_runs(program, texts) == "add"
+
+
 def test_empty_directories_and_own_place(texts: Any, tmp_path: Any) -> None:
     (tmp_path / "p.whale").mkdir()
     good(compile_(texts / "add.mlir", tmp_path / "p.whale"))

@@ -19,7 +19,8 @@ namespace whale::runtime {
 bool isProgramFile(std::string_view name);
 
 /// Whether a program may take the place of what is there: a program, whole
-/// or damaged, an empty directory, or nothing.
+/// or damaged, an empty directory, or nothing. Throws std::system_error where
+/// it cannot be read.
 bool mayHoldProgram(const std::filesystem::path &path);
 
 /// The directory of the program of that name. It is another one than `path`
