@@ -34,7 +34,7 @@ std::string at(const std::string &list, size_t index) {
 
 /// Transfers that a rank doesn't exchange with others are in no queue.
 bool isLocal(const Program &program, const Start &start) {
-  return program.channels.at(start.channel)->kind == "local_slice";
+  return program.channels.at(start.channel)->isLocalSlice();
 }
 
 //===----------------------------------------------------------------------===//

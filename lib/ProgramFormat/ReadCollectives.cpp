@@ -238,6 +238,8 @@ Collective ProgramReader::readCollective(const Field &field) const {
       participants.fail("must be ascending");
   if (auto list = field.find("communicators"))
     readGroups(*list, collective);
+  if (collective.isLocalSlice() && !collective.groups.empty())
+    field.at("communicators").fail("ranks exchange nothing in a local slice");
 
   if (collective.isAllReduce()) {
     if (!collective.reduction)

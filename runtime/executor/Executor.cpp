@@ -509,10 +509,10 @@ void Executor::wait(int64_t rank, const Wait &wait) {
   transfer.totalSeconds = secondsSince(transfer.begin);
   self.slow.begin();
   // Taking a part of what the rank holds is no communication.
-  const std::string &kind = program.program.channels.at(wait.channel)->kind;
-  if (kind == "local_slice")
+  const Collective &collective = *program.program.channels.at(wait.channel);
+  if (collective.isLocalSlice())
     return;
-  CollectiveStats &stats = self.stats.collectives[kind];
+  CollectiveStats &stats = self.stats.collectives[collective.kind];
   ++stats.count;
   stats.bytesSent += transfer.traffic.sent;
   stats.bytesReceived += transfer.traffic.received;

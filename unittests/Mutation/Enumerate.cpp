@@ -31,8 +31,8 @@ struct Part {
   std::vector<std::pair<int64_t, size_t>> readers;
   /// What it fills; null in an all-reduce, and where it fills nothing.
   const std::vector<Cell> *cells = nullptr;
-  /// It is with nobody: only such ones before it hold it up, but it holds up
-  /// all that are behind it.
+  /// A local slice: only such ones before it hold it up, but it holds up all
+  /// that are behind it.
   bool isLocal = false;
 
   bool fills() const { return cells || channel->isAllReduce(); }
@@ -179,12 +179,11 @@ void Enumerator::findPeers(int64_t number, Part &part, int64_t channelNumber,
     for (const Group &some : channel.groups)
       if (std::ranges::find(some, number) != some.end())
         group = some;
-    part.isLocal = group.size() == 1;
     for (int64_t peer : group)
       add(peer, part.peers);
     return;
   }
-  part.isLocal = true;
+  part.isLocal = channel.isLocalSlice();
   for (int64_t peer : channel.participants) {
     bool isSource = takesFrom(channel, number, peer);
     bool isReader = takesFrom(channel, peer, number);
@@ -192,7 +191,6 @@ void Enumerator::findPeers(int64_t number, Part &part, int64_t channelNumber,
       add(peer, part.peers);
     if (isReader && peer != number)
       add(peer, part.readers);
-    part.isLocal &= peer == number || !(isSource || isReader);
   }
 }
 

@@ -283,11 +283,12 @@ void Mutator::shiftTo(List &list, size_t from, size_t to) {
     std::rotate(at(from), at(from + 1), at(to + 1));
 }
 
-/// A channel in which each rank takes a whole buffer from itself.
+/// A channel in which each rank takes a whole buffer from itself, at once or in
+/// its turn.
 static Collective makeLocalCopy(const std::vector<int64_t> &ranks,
-                                const BufferInfo &buffer) {
+                                const BufferInfo &buffer, bool isAtOnce) {
   Collective channel;
-  channel.kind = "local_slice";
+  channel.kind = isAtOnce ? "local_slice" : "send_recv";
   channel.dtype = buffer.dtype;
   channel.participants = ranks;
   Shape zeros(buffer.shape.size(), 0);
@@ -317,7 +318,7 @@ bool Mutator::putOff(RankClass &rankClass, List &list) {
   int64_t channel =
       program.channels.empty() ? 0 : program.channels.rbegin()->first + 1;
   program.channels[channel] = std::make_shared<Collective>(
-      makeLocalCopy(rankClass.ranks, rankClass.buffers[copy.dst]));
+      makeLocalCopy(rankClass.ranks, rankClass.buffers[copy.dst], pick(2)));
   std::vector<int64_t> transfers;
   findStarts(rankClass.instructions, transfers);
   auto transfer = static_cast<int64_t>(transfers.size());

@@ -102,6 +102,9 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("/channels/1/communicators", {1, 3}),
             "file: channels.1.communicators[1]: must be an integer from 0 to "
             "2");
+  EXPECT_EQ(errorOf("/channels/2/kind", "local_slice"),
+            "file: channels.2.communicators: ranks exchange nothing in a local "
+            "slice");
   EXPECT_EQ(errorOf("/channels/1/cells", json::object()),
             "file: channels.1: an all-reduce has no cells");
   EXPECT_EQ(errorOf("/channels/1/reduction", nullptr),

@@ -36,6 +36,9 @@ TransportMaker makeLocal(const Network &network) {
 INSTANTIATE_TEST_SUITE_P(Local, TransportConformance,
                          testing::Values(makeLocal(nullptr),
                                          makeLocal(slightLink)));
+INSTANTIATE_TEST_SUITE_P(Local, DirectTransport,
+                         testing::Values(makeLocal(nullptr),
+                                         makeLocal(slightLink)));
 INSTANTIATE_TEST_SUITE_P(Local, StuckTransport,
                          testing::Values(makeLocal(nullptr),
                                          makeLocal(slightLink)));

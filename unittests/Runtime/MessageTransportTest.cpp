@@ -106,6 +106,8 @@ TransportMaker makeProcesses(int64_t count) {
 
 INSTANTIATE_TEST_SUITE_P(Ucx, TransportConformance,
                          testing::Values(makeProcesses(2), makeProcesses(16)));
+INSTANTIATE_TEST_SUITE_P(Ucx, DirectTransport,
+                         testing::Values(makeProcesses(2), makeProcesses(16)));
 
 /// MPI is one for all of a process, so that all ranks are in this one.
 std::unique_ptr<Transport> makeMpi(const whale::format::Program &program) {

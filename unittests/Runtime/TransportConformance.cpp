@@ -275,6 +275,37 @@ TEST_P(TransportConformance, ASendIsDoneOnlyWhenItIsReceived) {
             allWell);
 }
 
+TEST_P(DirectTransport, WhatARankTakesFromItselfKeepsItsTurn) {
+  // Rank 1 hands on to itself what it has yet to receive.
+  Collective own;
+  own.kind = "send_recv";
+  own.dtype = DType::I32;
+  own.participants = {1};
+  own.srcShapes[1] = own.dstShapes[1] = {1};
+  own.cells[1] = std::make_shared<std::vector<Cell>>(
+      std::vector<Cell>{{{0}, {1}, {{1, {0}}}}});
+  whale::format::Program program = programOf(2, {makeSend(0, 1), own});
+  auto transport = GetParam()(program);
+  int32_t sent = 5, received = 0, kept = 0;
+  std::barrier posted(2);
+  EXPECT_EQ(runRanks(*transport, 2,
+                     [&](int64_t rank) {
+                       if (rank == 0) {
+                         posted.arrive_and_wait();
+                         run(*transport, 0, 0, &sent, nullptr);
+                         return;
+                       }
+                       Ticket receive =
+                           transport->start(1, 0, nullptr, &received);
+                       Ticket keep = transport->start(1, 1, &received, &kept);
+                       posted.arrive_and_wait();
+                       transport->wait(1, keep);
+                       transport->wait(1, receive);
+                     }),
+            allWell);
+  EXPECT_EQ(kept, 5);
+}
+
 TEST_P(StuckTransport, DifferentOrderIsAnErrorNotAHang) {
   Collective sum = makeCollective("all_reduce", {1, 1});
   whale::format::Program program = programOf(2, {sum, sum});

@@ -44,6 +44,10 @@ Traffic run(Transport &transport, int64_t rank, int64_t channel,
 
 class TransportConformance : public testing::TestWithParam<TransportMaker> {};
 
+/// Of a transport whose ranks are given the buffers that transfers use, not
+/// others that these are copied to and from.
+class DirectTransport : public testing::TestWithParam<TransportMaker> {};
+
 /// Of a transport that sees all ranks: ranks that wait for one another get an
 /// error. Between processes the control connection ends such a run.
 class StuckTransport : public testing::TestWithParam<TransportMaker> {};

@@ -282,6 +282,8 @@ struct Collective {
   /// ranks of its group, in the group's order; all are equal whole buffers.
   /// Otherwise `cells` define what moves.
   bool isAllReduce() const { return kind == "all_reduce"; }
+  /// Whether each rank takes from itself alone, out of the order of its queue.
+  bool isLocalSlice() const { return kind == "local_slice"; }
   bool operator==(const Collective &) const = default;
 };
 

@@ -103,8 +103,8 @@ private:
     return hasNetwork ? rank.ends.at(ticket.number) : 0;
   }
 
-  /// The number of a transfer between a rank and itself: it waits for nobody
-  /// and has no place in the queue.
+  /// The number of a local slice, which waits for nobody and has no place in
+  /// the queue.
   static constexpr int64_t atOnce = -1;
 
   const bool hasNetwork;
@@ -275,7 +275,7 @@ LocalTransport::addChannel(std::shared_ptr<const Collective> collective) {
 Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,
                              void *dst) {
   Member &member = channels.at(channel).at(rank);
-  if (member.peers->size() == 1) {
+  if (member.collective->isLocalSlice()) {
     member.src = src;
     member.dst = dst;
     member.stage = member.firstStage;
