@@ -18,6 +18,7 @@
 
 #include "whale/ProgramFormat/CheckTransfers.h"
 
+#include "MatchLoops.h"
 #include "Uses.h"
 
 #include <algorithm>
@@ -504,6 +505,8 @@ std::optional<Fault> checkTransfers(const Program &program) {
                          .check(program.classes[i].instructions,
                                 at("classes", i) + ".instructions"))
       return fault;
+  if (auto fault = matchLoops(program))
+    return fault;
   return OrderCheck(program).check();
 }
 

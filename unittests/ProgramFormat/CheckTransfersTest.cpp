@@ -242,4 +242,47 @@ TEST(CheckTransfers, SendsBlockUntilTheyAreReceived) {
   EXPECT_EQ(make(true).fault(), "");
 }
 
+// A transfer is in one loop of all its participants, which run it equally
+// often, or in one branch.
+TEST(CheckTransfers, LoopsThatExchangeDataAreTheSame) {
+  using List = std::vector<Instruction>;
+  auto transfer = [](int64_t number) {
+    return List{{.operation = Start{0, number, 1, 1}},
+                {.operation = Wait{number}}};
+  };
+  auto loop = [](List body, std::optional<int64_t> trips = {}) {
+    return List{{.operation = While{{}, 5, std::move(body), trips}}};
+  };
+  auto choice = [](List first, List second) {
+    return List{{.operation = Case{5, {std::move(first), std::move(second)}}}};
+  };
+  auto join = [](List first, const List &second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+  };
+  auto faultOf = [](List first, List second) {
+    Builder builder(2);
+    builder.channel(0, "all_reduce");
+    builder.list(0) = std::move(first);
+    builder.list(1) = std::move(second);
+    return builder.fault();
+  };
+  const std::string other =
+      ": channel 0 is used in another loop or branch than by other ranks";
+  EXPECT_EQ(faultOf(loop(transfer(0), 2), loop(transfer(0), 2)), "");
+  EXPECT_EQ(faultOf(loop(transfer(0), 2), loop(transfer(0))), "");
+  EXPECT_EQ(faultOf(loop(transfer(0), 2), loop(transfer(0), 3)),
+            "classes[1].instructions[0].body[0]" + other);
+  EXPECT_EQ(faultOf(loop(transfer(0)), transfer(0)),
+            "classes[1].instructions[0]" + other);
+  EXPECT_EQ(faultOf(loop(loop(transfer(0)), 2), loop(loop(transfer(0)), 3)),
+            "classes[1].instructions[0].body[0].body[0]" + other);
+  EXPECT_EQ(faultOf(loop(join(transfer(0), transfer(1))),
+                    join(loop(transfer(0)), loop(transfer(1)))),
+            "classes[1].instructions[1].body[0]" + other);
+  EXPECT_EQ(faultOf(choice({}, transfer(0)), choice({}, transfer(0))), "");
+  EXPECT_EQ(faultOf(choice({}, transfer(0)), choice(transfer(0), {})),
+            "classes[1].instructions[0].branches[0][0]" + other);
+}
+
 } // namespace

@@ -31,8 +31,10 @@ struct Fault {
 ///   - the ranks never block one another: their starts follow one order, and no
 ///     wait precedes a start that its transfer needs. This assumes that a
 ///     transfer begins only at the head of the queues of all its participants,
-///     and that a loop runs once. The latter is equivalent to any number of
-///     iterations, because the transfers of a loop end in it.
+///     and that a loop runs once;
+///   - the ranks that take part in a transfer have it in the same loops, with
+///     the same numbers of iterations where these are known, and in the same
+///     branches.
 /// Returns the first fault.
 std::optional<Fault> checkTransfers(const Program &program);
 
