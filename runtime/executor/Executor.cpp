@@ -154,31 +154,15 @@ Bindings Executor::run(Bindings arguments, Bindings results,
            options.profile != nullptr, options.profilesOperations,
            options.slowdowns, overlap, isBehind});
   isInStep = true;
-  auto runAll = [&] {
-    threads.run(
-        [this, step](int64_t i) {
-          int64_t rank = place.local[i];
-          try {
-            attach(rank);
-            runRank(rank, *step);
-          } catch (const Aborted &) {
-          } catch (const TransferError &error) {
-            fail("rank " + std::to_string(rank) + ": '" +
-                 labelOf(rank, error.channel) + "': " + error.what());
-          } catch (const std::exception &error) {
-            fail("rank " + std::to_string(rank) + ": " + error.what());
-          }
-        },
-        goOn);
-    throwIfInterrupted();
-  };
-  runAll();
+  runRanks(step, goOn);
+  throwIfInterrupted();
   if (std::exchange(step->isEarly, false)) {
     overlap->settle();
     step->isBehind = false;
     for (int64_t rank : place.local)
       ranks[rank].device->reset();
-    runAll();
+    runRanks(step, goOn);
+    throwIfInterrupted();
   }
   isInStep = false;
   if (!connections.settle())
@@ -202,6 +186,27 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       options.stats->ranks.push_back(std::move(rank.stats));
   }
   return std::move(step->results);
+}
+
+/// All of this process, each on its thread. Where `goOn` ends the waiting for
+/// them, they end by themselves.
+void Executor::runRanks(const std::shared_ptr<Step> &step,
+                        const RankThreads::GoOn &goOn) {
+  threads.run(
+      [this, step](int64_t i) {
+        int64_t rank = place.local[i];
+        try {
+          attach(rank);
+          runRank(rank, *step);
+        } catch (const Aborted &) {
+        } catch (const TransferError &error) {
+          fail("rank " + std::to_string(rank) + ": '" +
+               labelOf(rank, error.channel) + "': " + error.what());
+        } catch (const std::exception &error) {
+          fail("rank " + std::to_string(rank) + ": " + error.what());
+        }
+      },
+      goOn);
 }
 
 /// To the thread that runs the rank, which stays the same from step to step.

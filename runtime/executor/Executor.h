@@ -147,6 +147,8 @@ private:
     std::atomic<const Instruction *> current = nullptr;
   };
 
+  void runRanks(const std::shared_ptr<Step> &step,
+                const RankThreads::GoOn &goOn);
   void attach(int64_t rank);
   void runRank(int64_t rank, Step &step);
   /// See Overlap::isOver.
