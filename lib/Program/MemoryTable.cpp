@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a module whose buffers are planned with their peak, and what devices
+// need. Out: a text with a table for each of the rank classes that need most.
+// The values of the arena are added up by the line of the user's program. Cost:
+// linear in the arguments and in the values at the peak.
+//
+//===----------------------------------------------------------------------===//
 
 #include "MemoryTable.h"
 

@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a function and its buffer plan. Out: what is in the arena when it is
+// fullest. The live ranges of all values, those of segments at each of their
+// calls, are swept twice in the order of their begins: to find how many bytes
+// are most, and to list them where they are reached first. Cost: sorting the
+// ranges.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Step/BufferPeak.h"
 

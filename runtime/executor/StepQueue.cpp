@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the work of steps. Out: each is done by the queue's thread, behind all
+// before it. A caller first reserves a place, of which there are few, and gives
+// it back when the step has left. Of what is left to a device, the thread asks
+// whether it has ended while it has nothing else to do, and before the next
+// step is left. Cost: two changes of threads a step.
+//
+//===----------------------------------------------------------------------===//
 
 #include "executor/StepQueue.h"
 

@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: what the ranks put on their queues, and what they wait for. Out: the
+// same, one thing after the other. All state is under one lock; the rank that
+// comes to wait last lets things happen on its own thread, until one can go on.
+// A transport does not say whether a rank can move data, so all are asked in
+// turn. Cost: each thing that happens looks at all ranks and their open
+// transfers.
+//
+//===----------------------------------------------------------------------===//
 
 #include "device/late/LateQueues.h"
 
