@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ import optax
 import pytest
 
 import whale as wh
+from whale.program import read_tables
 
 WIDTH, SAMPLES, LAYERS = 8, 12, 4
 
@@ -108,6 +111,37 @@ def test_pipelines_of_two_stages(schedule: str | None) -> None:
     if schedule:
         config["pipeline"] = {"strategy": schedule}
     check(config, halves, 2)
+
+
+def test_micro_batches_add_calls_alone(tmp_path: pathlib.Path) -> None:
+    """Of one size they have the same functions and kernels, whatever their
+    number; a call, with the transfers around it, takes at most 200 bytes."""
+    functions, kernels, runs, sizes = [], [], [], []
+    for count in (8, 64):
+        wh.init(
+            wh.Config({"num_micro_batch": count, "pipeline.strategy": "1f1b"})
+        )
+        step, start, batch = make_step(halves, samples=2 * count)
+        path = tmp_path / str(count)
+        wh.jit(step, cluster=2, batch_argnums=(2, 3)).lower(
+            *start, *batch
+        ).compile().save(path)
+        sizes.append(sum(table.stat().st_size for table in path.glob("*.json")))
+        manifest = json.loads((path / "manifest.json").read_text())
+        read_tables(str(path), manifest)
+        functions.append(len(manifest["functions"]))
+        kernels.append(len(manifest["kernel_signatures"]))
+        runs.append(
+            sum(
+                "run" in instruction
+                for rank_class in manifest["classes"]
+                for instruction in rank_class["instructions"]
+            )
+        )
+    assert functions[0] == functions[1] > 0
+    assert kernels[0] == kernels[1] > 0
+    assert runs[1] == 8 * runs[0] > 0
+    assert sizes[1] - sizes[0] <= 200 * (runs[1] - runs[0])
 
 
 def test_an_uneven_pipeline_of_four_stages() -> None:
