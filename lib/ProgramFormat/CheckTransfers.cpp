@@ -11,8 +11,9 @@
 // which, for each range that is sent or received, it keeps the number.
 // OrderCheck simulates the queues of all classes until all transfers are over
 // or none can proceed. Cost: linear in the buffers of all instructions, times
-// the ranges of transfers that each of them overlaps. Paths are made for a
-// fault only: they would cost more than the checks.
+// the ranges of transfers that each of them overlaps, and in the starts and
+// waits times the depth of the loops around them. Paths are made for a fault
+// only: they would cost more than the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -339,19 +340,24 @@ private:
   struct Event {
     bool isStart;
     int64_t transfer;
+    /// Which of all transfers of the class it is, loops counted twice.
+    size_t instance;
     Channel *channel;
   };
   struct Class {
     std::vector<Event> events;
     size_t next = 0;
-    /// Channels and transfers.
-    std::deque<std::pair<Channel *, int64_t>> queue;
+    /// Channels and instances.
+    std::deque<std::pair<Channel *, size_t>> queue;
+    /// By instance; and by transfer the last instance that is collected.
     std::vector<bool> isOver;
+    std::vector<size_t> last;
     /// Whether the head of the queue is counted in its channel.
     bool isReady = false;
   };
 
-  void collect(size_t number, const std::vector<Instruction> &list);
+  void collect(size_t number, const std::vector<Instruction> &list,
+               bool isAgain = false);
   bool findPath(const std::vector<Instruction> &list, std::string path,
                 bool isStart, int64_t transfer, std::string &found) const;
   std::string pathOf(size_t number) const;
@@ -367,7 +373,10 @@ private:
 
 } // namespace
 
-void OrderCheck::collect(size_t number, const std::vector<Instruction> &list) {
+/// A loop runs twice; within its second iteration inner loops run once, so that
+/// the time does not double with each level.
+void OrderCheck::collect(size_t number, const std::vector<Instruction> &list,
+                         bool isAgain) {
   Class &c = classes[number];
   for (const Instruction &instruction : list) {
     const auto &operation = instruction.operation;
@@ -378,21 +387,29 @@ void OrderCheck::collect(size_t number, const std::vector<Instruction> &list) {
         channel.number = start->channel;
         channel.isLocal = isLocal(program, *start);
       }
+      size_t instance = c.isOver.size();
+      c.last.resize(std::max<size_t>(c.last.size(), start->transfer + 1));
+      c.last[start->transfer] = instance;
       c.isOver.push_back(channel.isLocal);
       if (channel.isLocal)
         continue;
       if (channel.participants.empty() || channel.participants.back() != number)
         channel.participants.push_back(number);
-      c.events.push_back({true, start->transfer, &channel});
+      c.events.push_back({true, start->transfer, instance, &channel});
     } else if (const auto *wait = std::get_if<Wait>(&operation)) {
-      if (!c.isOver[wait->transfer])
-        c.events.push_back({false, wait->transfer, nullptr});
+      size_t instance = c.last[wait->transfer];
+      if (!c.isOver[instance])
+        c.events.push_back({false, wait->transfer, instance, nullptr});
     } else if (const auto *loop = std::get_if<While>(&operation)) {
-      collect(number, loop->cond);
-      collect(number, loop->body);
+      collect(number, loop->cond, isAgain);
+      collect(number, loop->body, isAgain);
+      if (!isAgain) {
+        collect(number, loop->cond, true);
+        collect(number, loop->body, true);
+      }
     } else if (const auto *choice = std::get_if<Case>(&operation)) {
       for (const std::vector<Instruction> &branch : choice->branches)
-        collect(number, branch);
+        collect(number, branch, isAgain);
     }
   }
 }
@@ -442,8 +459,8 @@ void OrderCheck::advance(size_t number) {
   for (; c.next < c.events.size(); ++c.next) {
     const Event &event = c.events[c.next];
     if (event.isStart)
-      c.queue.emplace_back(event.channel, event.transfer);
-    else if (!c.isOver[event.transfer])
+      c.queue.emplace_back(event.channel, event.instance);
+    else if (!c.isOver[event.instance])
       break;
   }
   if (c.queue.empty() || c.isReady)

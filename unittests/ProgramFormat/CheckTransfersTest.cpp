@@ -242,6 +242,48 @@ TEST(CheckTransfers, SendsBlockUntilTheyAreReceived) {
   EXPECT_EQ(make(true).fault(), "");
 }
 
+// Class 2 exchanges data with both others in its loop, and class 0 with class 1
+// behind its loop, but before that of class 1: only one iteration is possible.
+TEST(CheckTransfers, LoopsMayRunSeveralTimes) {
+  Builder builder(2);
+  builder.program.classes.push_back(builder.program.classes[1]);
+  builder.starts.push_back(0);
+  builder.channel(0, "all_reduce").channel(1, "all_reduce");
+  builder.channel(2, "all_reduce");
+  auto enclose = [&](size_t number, size_t begin) {
+    auto &list = builder.list(number);
+    While loop;
+    loop.predicate = 5;
+    loop.body.assign(list.begin() + begin, list.end());
+    list.resize(begin);
+    list.push_back({.operation = loop});
+  };
+  auto transfer = [&](size_t number, int64_t channel) {
+    builder.start(number, channel, 1, 1);
+    builder.wait(number, builder.starts[number] - 1);
+  };
+  transfer(0, 0);
+  enclose(0, 0);
+  transfer(0, 2);
+  builder.start(1, 2, 2, 2);
+  transfer(1, 1);
+  enclose(1, 1);
+  builder.wait(1, 0);
+  transfer(2, 0);
+  transfer(2, 1);
+  EXPECT_NE(builder.fault(), "");
+  enclose(2, 0);
+  EXPECT_NE(builder.fault().find("waits for transfer"), std::string::npos);
+  // Behind the loops of both there is an order.
+  std::swap(builder.list(1)[0], builder.list(1)[1]);
+  std::get<Start>(builder.list(1)[1].operation).transfer = 1;
+  std::get<Wait>(builder.list(1)[2].operation).transfer = 1;
+  auto &loop = std::get<While>(builder.list(1)[0].operation);
+  std::get<Start>(loop.body[0].operation).transfer = 0;
+  std::get<Wait>(loop.body[1].operation).transfer = 0;
+  EXPECT_EQ(builder.fault(), "");
+}
+
 // A transfer is in one loop of all its participants, which run it equally
 // often, or in one branch.
 TEST(CheckTransfers, LoopsThatExchangeDataAreTheSame) {

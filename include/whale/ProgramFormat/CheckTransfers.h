@@ -31,7 +31,7 @@ struct Fault {
 ///   - the ranks never block one another: their starts follow one order, and no
 ///     wait precedes a start that its transfer needs. This assumes that a
 ///     transfer begins only at the head of the queues of all its participants,
-///     and that a loop runs once;
+///     and that a loop runs twice;
 ///   - the ranks that take part in a transfer have it in the same loops, with
 ///     the same numbers of iterations where these are known, and in the same
 ///     branches.
