@@ -28,8 +28,8 @@
 using namespace mlir;
 using namespace whale;
 
-/// Points of a tile in each direction, the lines of it that the threads of a
-/// block walk at a time, and of an element in shared memory the next line's.
+/// Points of a tile in each direction; lines of it that a block's threads walk
+/// at a time; elements from one line in shared memory to the next.
 static constexpr int64_t kSide = kWarp, kLines = 8, kLine = kSide + 1;
 /// Loops that fill less than half of a tile are walked element by element.
 static constexpr int64_t kMinSize = 16;
@@ -57,7 +57,25 @@ int64_t LoopNest::countTileBlocks() const {
   return count;
 }
 
-/// The tile of block `block`.
+/// Where the tile of block `block` begins, by loop; sets the counters of the
+/// loops around it.
+SmallVector<Value> LoopNest::findCorner(OpBuilder &b, Value block) {
+  unsigned first = loops.size() - 2, last = loops.size() - 1;
+  SmallVector<Value> corner(loops.size());
+  for (unsigned number : {last, first}) {
+    Value tiles =
+        constantIndex(b, loc, llvm::divideCeil(loops[number].size, kSide));
+    corner[number] = arith::MulIOp::create(
+        b, loc, arith::RemUIOp::create(b, loc, block, tiles),
+        constantIndex(b, loc, kSide));
+    block = arith::DivUIOp::create(b, loc, block, tiles);
+  }
+  if (first > 0)
+    setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, first)), block);
+  return corner;
+}
+
+/// What a block does.
 void LoopNest::emitTransposed(OpBuilder &b, Value block) {
   auto index = [&](int64_t value) { return constantIndex(b, loc, value); };
   auto add = [&](Value lhs, Value rhs) {
@@ -70,15 +88,7 @@ void LoopNest::emitTransposed(OpBuilder &b, Value block) {
   Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
   Value x = arith::RemUIOp::create(b, loc, thread, index(kSide));
   Value y = arith::DivUIOp::create(b, loc, thread, index(kSide));
-  SmallVector<Value> corner(loops.size());
-  for (unsigned number : {last, first}) {
-    Value tiles = index(llvm::divideCeil(loops[number].size, kSide));
-    corner[number] =
-        multiply(arith::RemUIOp::create(b, loc, block, tiles), kSide);
-    block = arith::DivUIOp::create(b, loc, block, tiles);
-  }
-  if (first > 0)
-    setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, first)), block);
+  SmallVector<Value> corner = findCorner(b, block);
   // The body is run where the counters are at each point of the thread, of
   // which neighbours have neighbours along `near`; it gets the line.
   auto overTile = [&](unsigned near, llvm::function_ref<void(Value)> body) {

@@ -210,6 +210,8 @@ private:
   void findTransposed();
   int64_t countTileThreads() const;
   int64_t countTileBlocks() const;
+  llvm::SmallVector<mlir::Value> findCorner(mlir::OpBuilder &b,
+                                            mlir::Value block);
   void emitTransposed(mlir::OpBuilder &b, mlir::Value block);
   llvm::SmallVector<mlir::Value> loadVector(mlir::OpBuilder &b,
                                             const Access &access, int64_t width,
