@@ -104,7 +104,7 @@ CASES = [
         4,
         ("split", 4),
         ("replicate", 2),
-        {"all_reduce", "all_to_all", "send_recv"},
+        {"all_gather", "all_reduce", "send_recv"},
         None,
     ),
     (5, ("replicate", 5), ("split", 2), None, None),
