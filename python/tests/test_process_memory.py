@@ -8,9 +8,13 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+import safetensors.numpy
 
 import whale as wh
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 # Counts what Buffer::allocate takes, in all threads; Python itself maps arenas
 # of 1 MiB.
@@ -77,6 +81,64 @@ print(*(b - a for a, b in zip(counts[1:], counts[2:])))
 """
 
 
+# Says what is allocated, in its order.
+WITNESS = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/mman.h>
+void *mmap(void *p, size_t size, int access, int flags, int file, off_t at) {
+  static void *(*next)(void *, size_t, int, int, int, off_t);
+  if (!next)
+    next = (void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT,
+                                                                  "mmap");
+  if (size > 1 << 20 && file < 0)
+    fprintf(stderr, "takes %zu\\n", size >> 20);
+  return next(p, size, access, flags, file, at);
+}
+"""
+
+
+def build_library(source: str, folder: pathlib.Path) -> pathlib.Path:
+    (folder / "library.c").write_text(source)
+    subprocess.run(
+        ["clang-22", "-D_GNU_SOURCE", "-shared", "-fPIC"]
+        + [str(folder / "library.c"), "-o", str(folder / "library.so")],
+        check=True,
+    )
+    return folder / "library.so"
+
+
+def test_peaks_are_measured_before_a_step_with_a_trace(
+    tmp_path: pathlib.Path,
+) -> None:
+    """So they take nothing of its time; memory shows what comes first."""
+    wh.init(wh.Config({}))
+    path = tmp_path / "program.whale"
+    x = jax.ShapeDtypeStruct((6 << 20,), jnp.float32)
+    wh.jit(lambda x: jnp.sort(jnp.tanh(x))[:2], cluster=1).lower(
+        x
+    ).compile().save(path)
+    arguments = {"arg0": np.zeros(x.shape, np.float32)}
+    safetensors.numpy.save_file(arguments, tmp_path / "in")
+    result = subprocess.run(
+        ["env", f"LD_PRELOAD={build_library(WITNESS, tmp_path)}"]
+        + [str(ROOT / "build" / "bin" / "whale-run"), str(path)]
+        + [f"--inputs={tmp_path / 'in'}", f"--outputs={tmp_path / 'out'}"]
+        + [f"--trace={tmp_path / 'trace'}"],
+        check=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    taken = [
+        int(line.split()[1])
+        for line in result.stderr.splitlines()
+        if line.startswith("takes ")
+    ]
+    # Two of 16 MiB are copied; the arena of the step is the largest.
+    peaks = [at for at, size in enumerate(taken) if 16 <= size < 20]
+    assert peaks and peaks[-1] < taken.index(max(taken)), taken
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_process_takes_what_is_planned(
     ranks: int, tmp_path: pathlib.Path
@@ -103,10 +165,7 @@ def test_process_takes_what_is_planned(
         wh.jit(
             step, cluster=ranks, donate_argnums=0, batch_argnums=(1, 2)
         ).lower(weights, x, x).compile().save(paths[-1])
-    source, library = tmp_path / "counter.c", tmp_path / "counter.so"
-    source.write_text(COUNTER)
-    flags = ["-D_GNU_SOURCE", "-shared", "-fPIC"]
-    subprocess.run(["clang-22", *flags, source, "-o", library], check=True)
+    library = build_library(COUNTER, tmp_path)
     result = subprocess.run(
         ["env", f"LD_PRELOAD={library}", sys.executable, "-c", RUN, *paths],
         check=True,

@@ -19,6 +19,28 @@
 
 namespace whale::runtime {
 
+using Visit = std::function<void(const Instruction &)>;
+
+static void visit(const std::vector<Instruction> &list, const Visit &function) {
+  for (const Instruction &instruction : list) {
+    if (const auto *loop = std::get_if<While>(&instruction.operation)) {
+      visit(loop->cond, function);
+      visit(loop->body, function);
+    } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
+      for (const std::vector<Instruction> &branch : choice->branches)
+        visit(branch, function);
+    } else if (!std::holds_alternative<Run>(instruction.operation)) {
+      function(instruction);
+    }
+  }
+}
+
+void forEachExecuted(const BoundClass &rankClass, const Visit &function) {
+  visit(rankClass.instructions, function);
+  for (const auto &[number, its] : rankClass.functions)
+    visit(its.instructions, function);
+}
+
 namespace {
 constexpr size_t mostRanks = 16, mostLines = 10;
 
@@ -45,9 +67,6 @@ public:
   std::string run();
 
 private:
-  using Visit = std::function<void(const Instruction &)>;
-  static void visit(const std::vector<Instruction> &list, const Visit &visit);
-  static void visit(const BoundClass &rankClass, const Visit &visit);
   void add(const std::string &line, const Instruction &instruction,
            const Profile::Spent &spent);
   std::string kindOf(const Instruction &instruction) const;
@@ -83,29 +102,6 @@ void Describer::forEachRank(const Function &function) const {
       function(rank, program.boundClassOf(static_cast<int64_t>(rank)));
 }
 
-/// All instructions that are run themselves.
-void Describer::visit(const std::vector<Instruction> &list,
-                      const Visit &function) {
-  for (const Instruction &instruction : list) {
-    if (const auto *loop = std::get_if<While>(&instruction.operation)) {
-      visit(loop->cond, function);
-      visit(loop->body, function);
-    } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {
-      for (const std::vector<Instruction> &branch : choice->branches)
-        visit(branch, function);
-    } else if (!std::holds_alternative<Run>(instruction.operation)) {
-      function(instruction);
-    }
-  }
-}
-
-/// Those of functions once, whatever their runs.
-void Describer::visit(const BoundClass &rankClass, const Visit &function) {
-  visit(rankClass.instructions, function);
-  for (const auto &[number, its] : rankClass.functions)
-    visit(its.instructions, function);
-}
-
 std::string Describer::kindOf(const Instruction &instruction) const {
   if (const auto *wait = std::get_if<Wait>(&instruction.operation))
     return program.program.channels.at(wait->channel)->kind;
@@ -129,7 +125,7 @@ void Describer::describeRanks(std::string &text) const {
   std::vector<Row> rows;
   forEachRank([&](size_t rank, const BoundClass &rankClass) {
     Row &row = rows.emplace_back(Row{rank});
-    visit(rankClass, [&](const Instruction &instruction) {
+    forEachExecuted(rankClass, [&](const Instruction &instruction) {
       const Profile::Spent &spent = profile.ranks[rank][instruction.number];
       if (std::holds_alternative<Wait>(instruction.operation)) {
         row.waiting += spent.waitedSeconds;
@@ -168,7 +164,7 @@ void Describer::add(const std::string &name, const Instruction &instruction,
 
 void Describer::describeLines(std::string &text) {
   forEachRank([&](size_t rank, const BoundClass &rankClass) {
-    visit(rankClass, [&](const Instruction &instruction) {
+    forEachExecuted(rankClass, [&](const Instruction &instruction) {
       const Profile::Spent &spent = profile.ranks[rank][instruction.number];
       if (spent.count > 0)
         add(instruction.lines->empty() ? instruction.label

@@ -14,6 +14,11 @@
 
 namespace whale::runtime {
 
+/// Calls `visit` with all instructions of a class that are run themselves:
+/// those of loops and cases, and those of functions once, whatever their runs.
+void forEachExecuted(const BoundClass &rankClass,
+                     const std::function<void(const Instruction &)> &visit);
+
 /// See Program::describe. `modelSeconds` is what a step takes by the model of a
 /// step, if it has a time for the program; `leastSeconds` says how long an
 /// instruction takes at the peaks of a device, or 0; `algorithmOf` what a

@@ -146,8 +146,11 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   if (!isBehind)
     for (int64_t rank : place.local)
       ranks[rank].device->reset();
-  if (options.trace)
+  if (options.trace) {
+    measurePeaks();
+    begin = Clock::now();
     options.trace->beginStep(ranks.size());
+  }
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
   auto step = std::make_shared<Step>(
       Step{std::move(arguments), std::move(results), options.trace,

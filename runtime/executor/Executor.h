@@ -169,6 +169,9 @@ private:
   /// The least seconds that a rank's device takes for an instruction; 0 where
   /// what it does is not known. Peaks are measured when first asked for.
   double leastSeconds(int64_t rank, const Instruction &instruction);
+  /// Measures those that a trace asks for, which it takes no time of a step
+  /// for.
+  void measurePeaks();
   Trace::Cost costOf(int64_t rank, const Instruction &instruction);
   void addTo(Profile &profile, double seconds) const;
   /// Notes what has been executed between two marks of the rank's device.

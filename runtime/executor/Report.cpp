@@ -142,6 +142,21 @@ double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {
                                           instruction.product);
 }
 
+void Executor::measurePeaks() {
+  threads.run([&](int64_t i) {
+    int64_t rank = place.local[i];
+    try {
+      attach(rank);
+      forEachExecuted(program.boundClassOf(rank),
+                      [&](const Instruction &instruction) {
+                        leastSeconds(rank, instruction);
+                      });
+    } catch (const std::exception &) {
+      // It fails in the step, too, whose errors are reported.
+    }
+  });
+}
+
 Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   Trace::Cost cost;
   cost.detail = instruction.detail;
