@@ -151,6 +151,29 @@ def torchrun(port: int, count: int = 2) -> list[dict[str, str]]:
     ]
 
 
+def start_each(
+    program: pathlib.Path, environments: list[dict[str, str]]
+) -> list[subprocess.CompletedProcess[str]]:
+    """Starts processes as a launcher does, and waits for them."""
+    started = [
+        subprocess.Popen(
+            command(program, "each", "--threads=1"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
+        )
+        for environment in environments
+    ]
+    results = []
+    for process in started:
+        out, err = process.communicate(timeout=HANG)
+        results.append(
+            subprocess.CompletedProcess([], process.returncode, out, err)
+        )
+    return results
+
+
 def descendants(pid: int) -> list[int]:
     found = []
     try:
