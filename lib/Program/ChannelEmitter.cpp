@@ -183,8 +183,8 @@ FailureOr<format::Collective> emitChannel(const Use &use,
   bool ordered = reduction == Reduction::Min || reduction == Reduction::Max;
   bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
   // All ranks of a group may receive the same: they share their cells.
-  llvm::DenseMap<size_t, std::vector<Receiver>> told;
-  auto tell = [&](Receiver receiver) -> LogicalResult {
+  llvm::DenseMap<size_t, std::vector<Receiver>> known;
+  auto add = [&](Receiver receiver) -> LogicalResult {
     int64_t pieces = 0;
     for (const Cell &cell : receiver.cells)
       pieces += 1 + int64_t(cell.contributions.size());
@@ -205,7 +205,7 @@ FailureOr<format::Collective> emitChannel(const Use &use,
              << receiver.device << ", whose function takes none";
     }
     target->second = toShape(receiver.shape);
-    std::vector<Receiver> &alike = told[hashOf(receiver)];
+    std::vector<Receiver> &alike = known[hashOf(receiver)];
     auto equal = llvm::find_if(alike, [&](const Receiver &other) {
       return other.cells == receiver.cells;
     });
@@ -220,7 +220,7 @@ FailureOr<format::Collective> emitChannel(const Use &use,
     return success();
   };
   if (!forEachReceiver(step, topology, [&](Receiver receiver) {
-        return succeeded(tell(std::move(receiver)));
+        return succeeded(add(std::move(receiver)));
       }))
     return failure();
   for (const Sender &sender : sendersOf(step)) {
@@ -295,7 +295,7 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   // is large.
   std::map<int64_t, format::Shared<format::Collective>> channels;
   std::map<int64_t, int64_t> sameAs;
-  std::vector<std::pair<int64_t, const Use *>> told;
+  std::vector<std::pair<int64_t, const Use *>> distinct;
   llvm::DenseMap<std::pair<Attribute, Attribute>,
                  SmallVector<std::pair<int64_t, Use *>>>
       similarTo;
@@ -311,10 +311,10 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
       continue;
     }
     similar.push_back({number, &use});
-    told.push_back({number, &use});
+    distinct.push_back({number, &use});
   }
   Budget budget;
-  auto tell = [&](const std::pair<int64_t, const Use *> &channel) {
+  auto emit = [&](const std::pair<int64_t, const Use *> &channel) {
     FailureOr<format::Collective> collective =
         emitChannel(*channel.second, classes, topology, budget);
     if (succeeded(collective))
@@ -322,7 +322,7 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
           std::make_shared<format::Collective>(std::move(*collective));
     return LogicalResult(collective);
   };
-  if (failed(failableParallelForEach(module.getContext(), told, tell)))
+  if (failed(failableParallelForEach(module.getContext(), distinct, emit)))
     return failure();
   for (auto [number, other] : sameAs)
     channels[number] = channels.at(other);
