@@ -67,7 +67,8 @@ void StepLayouts::followStrategies() {
   size_t most = mostTrials(function);
   joinManyGroups(groups, most / 2);
   std::unique_ptr<AxisPropagation> chosen;
-  if (!splits)
+  bool isFirst = !splits;
+  if (isFirst)
     chosen = chooseParameterSplits(groups, batch, factorization, most);
   AxisPropagation::Options options = seedSplits(
       innerOptions(batch, factorization, costs), groups, splits->pieces);
@@ -76,12 +77,13 @@ void StepLayouts::followStrategies() {
   else
     propagate(options);
   if (!groups.empty())
-    tryWholeSums(std::move(options));
+    tryWholeSums(std::move(options), isFirst);
 }
 
 /// Has sums of split products whole where they are made, if that is shorter
-/// than to scatter them.
-void StepLayouts::tryWholeSums(AxisPropagation::Options options) {
+/// than to scatter them; otherwise a remark says so, if it is wanted.
+void StepLayouts::tryWholeSums(AxisPropagation::Options options,
+                               bool mayExplain) {
   options.scatters = false;
   auto whole = std::make_unique<AxisPropagation>(function, std::move(options));
   whole->run();
@@ -89,7 +91,7 @@ void StepLayouts::tryWholeSums(AxisPropagation::Options options) {
   double scattered = axes.back()->getSeconds();
   if (wholeSeconds < scattered) {
     axes.back() = std::move(whole);
-  } else if (scattered < wholeSeconds) {
+  } else if (mayExplain && scattered < wholeSeconds) {
     std::string text =
         "sums of split products are scattered, and gathered where they are "
         "needed whole (sequence parallelism): ";

@@ -60,7 +60,7 @@ private:
   chooseParameterSplits(llvm::ArrayRef<ParameterGroup> groups,
                         const AxisPropagation &batch,
                         const Factorization &factorization, size_t most);
-  void tryWholeSums(AxisPropagation::Options options);
+  void tryWholeSums(AxisPropagation::Options options, bool mayExplain);
 
   mlir::func::FuncOp function;
   const Cluster &cluster;
