@@ -24,7 +24,7 @@
 namespace whale::runtime::job {
 
 std::string readSecret() {
-  if (const char *secret = std::getenv("WHALE_SECRET"))
+  if (const char *secret = std::getenv("WHALE_SECRET"); secret && *secret)
     return secret;
   const char *path = std::getenv("WHALE_SECRET_FILE");
   if (!path)

@@ -128,6 +128,9 @@ static bool connectTo(int file, const addrinfo &address,
 
 int connectTo(const std::string &host, int port, Clock::time_point end,
               std::string &what) {
+  // A name may have an address that drops what is sent to it, and another one
+  // that answers.
+  constexpr std::chrono::seconds attempt(10);
   std::chrono::milliseconds pause(20);
   while (true) {
     addrinfo hints = {}, *list = nullptr;
@@ -138,7 +141,8 @@ int connectTo(const std::string &host, int port, Clock::time_point end,
     int found = -1;
     for (addrinfo *each = list; each && found < 0; each = each->ai_next) {
       int file = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      if (file >= 0 && connectTo(file, *each, end)) {
+      if (file >= 0 &&
+          connectTo(file, *each, std::min(end, Clock::now() + attempt))) {
         found = file;
         break;
       }

@@ -18,7 +18,9 @@
 #include "job/Sockets.h"
 #include "whale/Version.h"
 
+#include <fstream>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <future>
@@ -550,6 +552,18 @@ TEST(Job, ListensOnAllInterfacesWithASecret) {
   EXPECT_TRUE(isForAll(job::listenForOthers("localhost", 0)));
   EXPECT_TRUE(isForAll(job::listenForOthers("host", 0)));
   unsetenv("WHALE_SECRET");
+}
+
+TEST(Job, AnEmptySecretIsNone) {
+  std::string path = testing::TempDir() + "secret";
+  std::ofstream(path) << "of a file";
+  chmod(path.c_str(), 0600);
+  setenv("WHALE_SECRET", "", 1);
+  setenv("WHALE_SECRET_FILE", path.c_str(), 1);
+  EXPECT_EQ(job::readSecret(), "of a file");
+  unsetenv("WHALE_SECRET");
+  unsetenv("WHALE_SECRET_FILE");
+  std::remove(path.c_str());
 }
 
 TEST(Job, TooMuchToGather) {
