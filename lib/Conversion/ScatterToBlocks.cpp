@@ -228,9 +228,8 @@ FailureOr<SmallVector<Value>> ScatterBlocks::sortItems() {
       decode(k, item, itemDims, at);
       for (auto [buffer, value] :
            llvm::enumerate(Values{findKey(k, 0, at), item}))
-        k.store(
-            arith::IndexCastUIOp::create(k.b, loc, elements[buffer], value),
-            1 + buffer, item);
+        k.store(arith::IndexCastUIOp::create(k.b, loc, elements[buffer], value),
+                1 + buffer, item);
     });
     return success();
   };

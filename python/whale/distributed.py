@@ -160,9 +160,7 @@ def _without_lines(text: str) -> str:
     may be in other directories in another process.
     """
     names = dict(_NAMED.findall(text))
-    return _USE.sub(
-        lambda use: names.get(use[1], ""), _LOCATION.sub("", text)
-    )
+    return _USE.sub(lambda use: names.get(use[1], ""), _LOCATION.sub("", text))
 
 
 def receive_program(path: str, is_here: bool, place: str) -> str:

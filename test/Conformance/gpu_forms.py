@@ -235,9 +235,12 @@ def transposed(arrays):
         x = lax.optimization_barrier(x)
         y = lax.optimization_barrier(x.reshape([shape[i] for i in order]))
         yield x.transpose(order), x.transpose(order) * 3 - y
-        yield (x % 3 == 0).transpose(order), lax.complex(
-            (x % 9).astype(jnp.float32), jnp.float32(1)
-        ).transpose(order)
+        yield (
+            (x % 3 == 0).transpose(order),
+            lax.complex((x % 9).astype(jnp.float32), jnp.float32(1)).transpose(
+                order
+            ),
+        )
         halves = lax.optimization_barrier(x.astype(jnp.bfloat16))
         yield halves.transpose(order), halves.transpose(order) + y
 

@@ -242,7 +242,7 @@ def test_mpirun_on_four_hosts(
     # It starts its daemons by what is called as rsh is: with a host, a command.
     agent = tmp_path / "agent"
     cases = [
-        f"{address}) exec {shlex.join(hosts.enter(host))} sh -c \"$*\" ;;\n"
+        f'{address}) exec {shlex.join(hosts.enter(host))} sh -c "$*" ;;\n'
         for host, address in enumerate(hosts.addresses)
     ]
     agent.write_text(
