@@ -56,7 +56,7 @@ CASES = (
         ranks=4,
         strategy="split",
         target=1.5,
-        own=("gpt", 1.15),
+        own=("gpt", 1.10),
     ),
     Case("lstm", "LSTM, 64 steps", "lstm", target=1.5),
     Case("lstm-4", "LSTM, 64 steps", "lstm", ranks=4, target=1.5),

@@ -10,11 +10,11 @@
 // Demands, regions and split parameters are in the files beside.
 //
 // Candidates for an operation are splits that its rule carries over from an
-// operand, a partial sum where it is linear in one, and the whole. Each has the
-// seconds of its computation, of bringing operands into place, and an outlook
-// on its results; of the cheapest the first is taken. Cost: a few candidates
-// for each visit of an operation; bodies of loops are visited several times,
-// within a limit for the function.
+// operand, a partial sum where it is linear in one, the whole, and ways to
+// scatter a sum. Each has the seconds of its computation, of bringing operands
+// into place, and an outlook on its results; of the cheapest the first is
+// taken. Cost: a few candidates for each visit of an operation; bodies of loops
+// are visited several times, within a limit for the function.
 //
 //===----------------------------------------------------------------------===//
 

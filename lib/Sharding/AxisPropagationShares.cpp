@@ -10,7 +10,8 @@
 // Where parameters are split, no product or convolution that depends on one is
 // computed whole by every device. What its operands don't decide, the
 // parameter does: the gradient that will be added to it is best made in its
-// layout.
+// layout. Of the sums that such products leave, one is made for all operations
+// that need it, whole or scattered.
 //
 //===----------------------------------------------------------------------===//
 

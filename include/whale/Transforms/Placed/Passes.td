@@ -82,7 +82,8 @@ def Propagate : Pass<"whale-propagate", "::mlir::ModuleOp"> {
     the mini-batch through replicate TaskGraphs, the parameters' splits through
     split ones. Which dimension of each parameter is split is chosen so that
     communication and computation of the whole program cost least; a remark
-    tells it. Sizes are in proportion to the speed of the devices.
+    tells it. The sums of split products are scattered where they are large and
+    the step is shorter with that (sequence parallelism). Sizes are in proportion to the speed of the devices.
 
     A program that has an `sdy.mesh` (see whale-normalize) is propagated along
     each axis of the mesh, from the shardings of its arguments and its sharding

@@ -82,7 +82,8 @@ double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
     double twice = model->exchangeSeconds(makeExchange(kind, 2 * probe, group));
     perByte = (twice - once) / probe;
     latency = once - perByte * probe;
-    if (latency <= 0)
+    // Less is what rounding leaves of none.
+    if (latency < 1e-9)
       latency = double(group.size() - 1) * meetingSeconds;
   }
   double copied = leastBytes(kind, bytes, double(group.size())) * copySeconds;
