@@ -161,5 +161,6 @@ INSTANTIATE_TEST_SUITE_P(Gpu, DeviceConformance,
 // Their functions are used, not their tests.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TransportConformance);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StuckTransport);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DirectTransport);
 
 } // namespace whale::runtime::test
