@@ -308,19 +308,11 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
   SmallVector<Candidate, 0> candidates;
   bool isShared = mustSplit(op);
 
-  auto addSplit = [&](SubFactor sub) {
-    if (!canSplit(op, rule, sub))
-      return;
-    for (const Candidate &other : candidates)
-      if (other.sub == sub)
-        return;
-    candidates.push_back(splitCandidate(op, rule, sub));
-  };
   bool hinted = false;
   if (policy == AxisPolicy::Batch && options.batchChoices) {
     auto it = options.batchChoices->find(op);
     if (it != options.batchChoices->end()) {
-      addSplit(it->second);
+      addSplit(op, rule, it->second, candidates);
       hinted = !candidates.empty();
     }
   }
@@ -329,16 +321,15 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
       AxisState state = getState(operand);
       if (!state.isSplit())
         continue;
-      if (std::optional<SubFactor> sub =
-              findSubFactor(rule, rule.operands[index], state.piece))
-        addSplit(*sub);
+      addSplit(op, rule, findSubFactor(rule, rule.operands[index], state.piece),
+               candidates);
     }
     if (policy == AxisPolicy::Cheapest)
       for (auto [index, result] : llvm::enumerate(op->getResults()))
         if (auto it = wishes.find(result); it != wishes.end())
-          if (std::optional<SubFactor> sub =
-                  findSubFactor(rule, rule.results[index], it->second.piece))
-            addSplit(*sub);
+          addSplit(op, rule,
+                   findSubFactor(rule, rule.results[index], it->second.piece),
+                   candidates);
     if (isShared) {
       addSplits(op, rule, candidates);
       keepSpatial(op, rule, candidates);

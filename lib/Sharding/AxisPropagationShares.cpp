@@ -44,19 +44,23 @@ bool AxisPropagation::mustSplit(Operation *op) {
          });
 }
 
+/// Adds the split along a factor, if there is one, once and where it can be.
+void AxisPropagation::addSplit(Operation *op, const OpRule &rule,
+                               std::optional<SubFactor> sub,
+                               SmallVectorImpl<Candidate> &candidates) {
+  if (sub && canSplit(op, rule, *sub) &&
+      llvm::none_of(candidates,
+                    [&](const Candidate &other) { return other.sub == *sub; }))
+    candidates.push_back(splitCandidate(op, rule, *sub));
+}
+
 /// Every way to split the operation that the program's pieces allow.
 void AxisPropagation::addSplits(Operation *op, const OpRule &rule,
                                 SmallVectorImpl<Candidate> &candidates) {
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
-    for (const DimPiece &piece : options.pieces(operand)) {
-      std::optional<SubFactor> sub =
-          findSubFactor(rule, rule.operands[index], piece);
-      if (sub && canSplit(op, rule, *sub) &&
-          llvm::none_of(candidates, [&](const Candidate &other) {
-            return other.sub == *sub;
-          }))
-        candidates.push_back(splitCandidate(op, rule, *sub));
-    }
+    for (const DimPiece &piece : options.pieces(operand))
+      addSplit(op, rule, findSubFactor(rule, rule.operands[index], piece),
+               candidates);
 }
 
 /// Ways to split an operation that uses a sum of parts, each device with the
@@ -72,15 +76,9 @@ void AxisPropagation::addScatters(Operation *op, const OpRule &rule,
         byteSeconds(op, operand, Exchange::Kind::AllReduce) <
             options.exchange(op, Exchange::Kind::AllReduce, 0))
       continue;
-    for (const DimPiece &piece : options.pieces(operand)) {
-      std::optional<SubFactor> sub =
-          findSubFactor(rule, rule.operands[index], piece);
-      if (sub && canSplit(op, rule, *sub) &&
-          llvm::none_of(candidates, [&](const Candidate &other) {
-            return other.sub == *sub;
-          }))
-        candidates.push_back(splitCandidate(op, rule, *sub));
-    }
+    for (const DimPiece &piece : options.pieces(operand))
+      addSplit(op, rule, findSubFactor(rule, rule.operands[index], piece),
+               candidates);
   }
   for (Candidate &candidate : llvm::drop_begin(candidates, first))
     candidate.isScatter = true;

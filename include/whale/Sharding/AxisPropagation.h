@@ -202,6 +202,9 @@ private:
   bool mayBeSingle(mlir::Operation *op) const;
   void visitSingle(mlir::Operation *op);
   void decide(mlir::Operation *op, const OpRule &rule);
+  void addSplit(mlir::Operation *op, const OpRule &rule,
+                std::optional<SubFactor> sub,
+                llvm::SmallVectorImpl<Candidate> &candidates);
   void addSplits(mlir::Operation *op, const OpRule &rule,
                  llvm::SmallVectorImpl<Candidate> &candidates);
   void addScatters(mlir::Operation *op, const OpRule &rule,
