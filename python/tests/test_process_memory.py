@@ -16,12 +16,26 @@ import whale as wh
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# Counts what Buffer::allocate takes, in all threads; Python itself maps arenas
-# of 1 MiB.
-COUNTER = """
+# Notes each large mapping of memory, before it is made.
+MAPPINGS = """
 #include <dlfcn.h>
 #include <stddef.h>
 #include <sys/mman.h>
+void note(size_t size);
+void *mmap(void *p, size_t size, int access, int flags, int file, off_t at) {
+  static void *(*next)(void *, size_t, int, int, int, off_t);
+  if (!next)
+    next = (void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT,
+                                                                  "mmap");
+  if (size > 1 << 20 && file < 0)
+    note(size);
+  return next(p, size, access, flags, file, at);
+}
+"""
+
+# Counts what Buffer::allocate takes, in all threads; Python itself maps arenas
+# of 1 MiB.
+COUNTER = """
 static long count;
 long allocations(void) { return __atomic_load_n(&count, __ATOMIC_SEQ_CST); }
 void *aligned_alloc(size_t alignment, size_t size) {
@@ -31,15 +45,7 @@ void *aligned_alloc(size_t alignment, size_t size) {
   __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
   return next(alignment, size);
 }
-void *mmap(void *p, size_t size, int access, int flags, int file, off_t at) {
-  static void *(*next)(void *, size_t, int, int, int, off_t);
-  if (!next)
-    next = (void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT,
-                                                                  "mmap");
-  if (size > 1 << 20 && file < 0)
-    __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
-  return next(p, size, access, flags, file, at);
-}
+void note(size_t size) { __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST); }
 """
 
 RUN = """
@@ -83,23 +89,14 @@ print(*(b - a for a, b in zip(counts[1:], counts[2:])))
 
 # Says what is allocated, in its order.
 WITNESS = """
-#include <dlfcn.h>
 #include <stdio.h>
-#include <sys/mman.h>
-void *mmap(void *p, size_t size, int access, int flags, int file, off_t at) {
-  static void *(*next)(void *, size_t, int, int, int, off_t);
-  if (!next)
-    next = (void *(*)(void *, size_t, int, int, int, off_t))dlsym(RTLD_NEXT,
-                                                                  "mmap");
-  if (size > 1 << 20 && file < 0)
-    fprintf(stderr, "takes %zu\\n", size >> 20);
-  return next(p, size, access, flags, file, at);
-}
+void note(size_t size) { fprintf(stderr, "takes %zu\\n", size >> 20); }
 """
 
 
 def build_library(source: str, folder: pathlib.Path) -> pathlib.Path:
-    (folder / "library.c").write_text(source)
+    """A library to preload, whose `note` is told of large mappings."""
+    (folder / "library.c").write_text(MAPPINGS + source)
     subprocess.run(
         ["clang-22", "-D_GNU_SOURCE", "-shared", "-fPIC"]
         + [str(folder / "library.c"), "-o", str(folder / "library.so")],
