@@ -166,20 +166,24 @@ def test_peaks(gpu: str, peak: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "found, is_right",
+    "case, found, is_right",
     [
-        ((1, 2, 3), True),
-        ((1, 2, 3.0001), True),
-        ((1, 2, 3.001), False),
-        ((1, math.nan, math.nan), False),
-        ((1, 2, math.inf), False),
+        ("lstm", (1, 2, 3), True),
+        ("lstm", (1, 2, 3.0001), True),
+        ("lstm", (1, 2, 3.001), False),
+        ("gpt-bf16", (1, 2, 3.001), True),
+        ("gpt-bf16", (1, 2, 3.1), False),
+        ("lstm", (1, math.nan, math.nan), False),
+        ("lstm", (1, 2, math.inf), False),
     ],
 )
-def test_differences(found: tuple[float, ...], is_right: bool) -> None:
+def test_differences(
+    case: str, found: tuple[float, ...], is_right: bool
+) -> None:
     def result(numbers: tuple[float, ...]) -> gpu_cases.Tensors:
         return {"result0": ("F32", [3], struct.pack("<3f", *numbers))}
 
-    problems = gpu_cases.difference(result((1, 2, 3)), result(found))
+    problems = gpu_cases.difference(case, result((1, 2, 3)), result(found))
     assert problems == [] if is_right else len(problems) == 1
 
 
