@@ -24,6 +24,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <csignal>
+#include <optional>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -149,53 +150,47 @@ static void printExplanation(ArrayRef<CompileMessage> remarks, StringRef plan,
   outs() << formatv("{0:2}", json::Value(std::move(object))) << "\n";
 }
 
-int main(int argc, char **argv) {
-  setBugReportMsg("This is a defect of Whale: please report it, with the "
-                  "input.\n");
-  whale::LLVMTool tool(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  if (!whale::LLVMTool::parse(argc, argv, "Compiles a training step\n"))
-    return 1;
+/// Says which option is missing, given twice or has no value that it can have;
+/// returns whether there is none.
+static bool checkOptions() {
+  auto failed = [](const Twine &text) {
+    fail("", text);
+    return false;
+  };
   // cl::Required would print a message of another form.
   if (input.empty())
-    return fail("", "no FILE.mlir is given");
+    return failed("no FILE.mlir is given");
   if (output.empty())
-    return fail("", "no output is given: -o OUT.whale");
+    return failed("no output is given: -o OUT.whale");
   if (cluster.empty())
-    return fail("", "no cluster is given: --cluster=C.json or a number of "
-                    "ranks");
+    return failed("no cluster is given: --cluster=C.json or a number of ranks");
   for (const cl::opt<std::string> *option :
        {&output, &cluster, &target, &strategy, &batchArgs, &microBatches,
         &feedback, &dumpPhasesTo, &explain, &gpuArch, &messages}) {
     std::string name = (option == &output ? "-" : "--") + option->ArgStr.str();
     if (option->getNumOccurrences() > 1)
-      return fail("", name + " is given twice");
+      return failed(name + " is given twice");
     if (option->getNumOccurrences() && option->empty() && option != &explain)
-      return fail("", name + " has no value");
+      return failed(name + " has no value");
   }
   if (explain != "off" && !explain.empty() && explain != "text" &&
       explain != "json" && explain != "memory")
-    return fail("",
-                "--explain: '" + explain + "' is none of text, json, memory");
-  bool asJson = messages == "json";
-  if (!asJson && messages != "text")
-    return fail("", "--messages: '" + messages + "' is neither text nor json");
+    return failed("--explain: '" + explain + "' is none of text, json, memory");
+  if (messages != "json" && messages != "text")
+    return failed("--messages: '" + messages + "' is neither text nor json");
   if (parent.getNumOccurrences() && !endWith(parent))
-    return fail("", "--parent: " + Twine(parent) +
-                        " is not the process that started this one");
-
+    return failed("--parent: " + Twine(parent) +
+                  " is not the process that started this one");
   if (gpuArch.getNumOccurrences() && !StringRef(target).starts_with("cuda"))
-    return fail("", "--gpu-arch: only a cuda program has one, and --target is "
-                    "'" +
-                        target + "'");
-
+    return failed("--gpu-arch: only a cuda program has one, and --target is '" +
+                  target + "'");
   if (cpu != "native" && !whale::isProcessor(cpu))
-    return fail("", "--cpu: LLVM knows no processor '" + cpu + "'");
+    return failed("--cpu: LLVM knows no processor '" + cpu + "'");
+  return true;
+}
 
-  auto buffer = whale::readTextFile(input, whale::kMostSourceBytes);
-  if (!buffer)
-    return fail(input, "cannot read the file: " + toString(buffer.takeError()));
-
+/// Returns what the options ask of the compiler, or nullopt after an error.
+static std::optional<whale::CompileOptions> readOptions() {
   whale::CompileOptions options;
   options.cluster = cluster;
   options.target = target;
@@ -206,24 +201,46 @@ int main(int argc, char **argv) {
   options.strategy = strategy;
   if (batchArgs.getNumOccurrences())
     for (StringRef argument : split(batchArgs, ','))
-      if (argument.getAsInteger(10, options.batchArgs.emplace_back()))
-        return fail("", "--batch-args: '" + argument + "' is no number");
+      if (argument.getAsInteger(10, options.batchArgs.emplace_back())) {
+        fail("", "--batch-args: '" + argument + "' is no number");
+        return std::nullopt;
+      }
   if (microBatches.getNumOccurrences() &&
       (StringRef(microBatches).getAsInteger(10, options.microBatches) ||
-       options.microBatches < 1))
-    return fail("", "--micro-batches: '" + microBatches +
-                        "' is no number of at least 1");
+       options.microBatches < 1)) {
+    fail("",
+         "--micro-batches: '" + microBatches + "' is no number of at least 1");
+    return std::nullopt;
+  }
   options.tf32 = tf32;
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
   options.explainMemory = explain == "memory";
   options.explain = explain != "off" && !options.explainMemory;
   options.leavesMemory = true;
-  if (asJson)
+  if (messages == "json")
     options.onPass = [](StringRef pass) {
       printJson(json::Object{{"pass", pass}});
     };
+  return options;
+}
 
+int main(int argc, char **argv) {
+  setBugReportMsg("This is a defect of Whale: please report it, with the "
+                  "input.\n");
+  whale::LLVMTool tool(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  if (!whale::LLVMTool::parse(argc, argv, "Compiles a training step\n") ||
+      !checkOptions())
+    return 1;
+  auto buffer = whale::readTextFile(input, whale::kMostSourceBytes);
+  if (!buffer)
+    return fail(input, "cannot read the file: " + toString(buffer.takeError()));
+  std::optional<whale::CompileOptions> options = readOptions();
+  if (!options)
+    return 1;
+
+  bool asJson = messages == "json";
   std::vector<CompileMessage> remarks;
   whale::CompileReport report;
   auto handler = [&](const CompileMessage &message) {
@@ -237,15 +254,15 @@ int main(int argc, char **argv) {
       errs() << message.location << (message.location.empty() ? "" : ": ")
              << "warning: " << message.text << "\n";
   };
-  if (failed(whale::compileProgram((*buffer)->getBuffer(), input, options,
+  if (failed(whale::compileProgram((*buffer)->getBuffer(), input, *options,
                                    output, handler, &report)))
     return 1;
-  std::string table = options.explainMemory ? report.memory
-                      : options.explain     ? whale::makePlanTable(report.plan)
-                                            : "";
+  std::string table = options->explainMemory ? report.memory
+                      : options->explain     ? whale::makePlanTable(report.plan)
+                                             : "";
   if (asJson && !table.empty())
     printJson(json::Object{{"table", std::move(table)}});
-  else if (options.explain)
+  else if (options->explain)
     printExplanation(remarks, report.plan, table, explain == "json");
   else
     outs() << table;
