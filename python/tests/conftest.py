@@ -38,12 +38,3 @@ def fake(monkeypatch):
     monkeypatch.setattr("whale.native.extension", lambda: fake_extension)
     monkeypatch.setattr("whale.compiler.compile", fake_extension.compile)
     return fake_extension
-
-
-def pytest_collection_modifyitems(items):
-    if os.environ.get("WHALE_TEST_FULL"):
-        return
-    skip = pytest.mark.skip(reason="takes minutes; run with --full")
-    for item in items:
-        if "long" in item.keywords:
-            item.add_marker(skip)
