@@ -26,6 +26,7 @@
 #include "job/ProgressLimit.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
+#include "whale/ProgramFormat/Printable.h"
 #include "whale/Version.h"
 
 #include <algorithm>
@@ -281,12 +282,9 @@ bool Server::isTold() const {
 void Server::lose(Connection &connection) {
   connection.isClosed = true;
   if (!connection.isMember) {
-    if (connection.process) {
-      Member &claimed = members[*connection.process];
-      claimed.stranger =
-          placeOf(connection.hello->host, connection.hello->processId);
-      claimed.strangerLeft = Clock::now();
-    }
+    if (connection.process)
+      members[*connection.process].stranger = format::diagnosticLine(
+          placeOf(connection.hello->host, connection.hello->processId));
     return;
   }
   Member &member = members[*connection.process];
@@ -492,13 +490,10 @@ void Server::watch() {
   if (hasFailed || isOver)
     return;
   if (!isComplete) {
-    if (std::string what = members.whoProvesNothing(options.reportSeconds);
-        !what.empty())
-      return fail(what);
     if (secondsSince(begin) > options.joinLimit)
       fail(members.missing() + " not joined within " +
            std::to_string(static_cast<int64_t>(options.joinLimit)) +
-           " seconds");
+           " seconds" + members.whoProvedNothing());
     return;
   }
   if (std::string what = members.whoWaitsInVain(options.reportSeconds);

@@ -67,22 +67,17 @@ std::string Members::whoWaitsInVain(double reportSeconds) const {
   return "";
 }
 
-std::string Members::whoProvesNothing(double reportSeconds) const {
-  constexpr double reports = 2;
-  const Member *first = nullptr;
-  for (const Member &member : *this) {
-    if (member.connection)
-      continue;
-    if (member.stranger.empty() ||
-        secondsSince(member.strangerLeft) < reports * reportSeconds)
-      return "";
-    first = first ? first : &member;
-  }
-  if (!first)
-    return "";
-  return "process " + std::to_string(first - data()) + " (" + first->stranger +
-         ") has another WHALE_SECRET than the first one: export the same for "
-         "all (mpirun -x WHALE_SECRET)";
+std::string Members::whoProvedNothing() const {
+  auto isSaid = [](const Member &member) {
+    return !member.connection && !member.stranger.empty();
+  };
+  auto it = std::ranges::find_if(*this, isSaid);
+  return it == end()
+             ? ""
+             : "; " + it->stranger + " came as process " +
+                   std::to_string(it - begin()) +
+                   ", but did not prove that it has the secret: export the "
+                   "same WHALE_SECRET for all (mpirun -x WHALE_SECRET)";
 }
 
 } // namespace whale::runtime::job

@@ -31,10 +31,9 @@ struct Member {
                                         advanced =
                                             std::chrono::steady_clock::now();
   Progress progress;
-  /// "host b, pid 77" of who said to be this process, but proved nothing, and
-  /// when it went.
+  /// "host b, pid 77" of who said to be this process, but proved nothing. It
+  /// may be anybody: this is to be printed, and decides nothing.
   std::string stranger;
-  std::chrono::steady_clock::time_point strangerLeft;
   /// Whether it got the error of the job.
   bool knowsFailure = false;
   bool hasLeft = false;
@@ -57,9 +56,9 @@ public:
   /// that one has sent has arrived, or will within the time that the end of a
   /// transport takes, which is less than six reports.
   std::string whoWaitsInVain(double reportSeconds) const;
-  /// A missing process in whose name somebody came who has another secret,
-  /// where it is so with all that are missing; else empty.
-  std::string whoProvesNothing(double reportSeconds) const;
+  /// Who came in the name of a missing process, but may have another secret;
+  /// empty if nobody did.
+  std::string whoProvedNothing() const;
 };
 
 } // namespace whale::runtime::job
