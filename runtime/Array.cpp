@@ -215,7 +215,10 @@ static void copyTo(void *out, const Box &box, const Layout &layout,
   for (size_t i = 0; i < shards.size(); ++i)
     if (shards[i])
       holders.push_back(i);
-  for (const auto &[holder, part] : piecesOf(box, layout, holders)) {
+  auto first = [](const Box &, std::span<const size_t> having) {
+    return having.front();
+  };
+  for (const auto &[holder, part] : piecesOf(box, layout, holders, first)) {
     const Box &from = *layout.boxes[holder];
     copyBox(out, box.size, startIn(box, part), shards[holder]->host(),
             from.size, startIn(from, part), part.size, bytes);

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Flow.h"
+#include "whale/Cluster/OwnerCost.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <set>
@@ -239,21 +240,21 @@ private:
     if (own >= 0 && term->covers(own) && from.holds(own, point.from))
       return own;
     auto group = groupOf.find(device);
-    unsigned node = topology.nodeOf(device);
-    std::optional<unsigned> best;
-    auto rank = [&](unsigned leaf) {
+    unsigned node = topology.nodeOf(device), best = 0;
+    std::optional<OwnerCost> least;
+    forEachOwner(*term, point.from, [&](unsigned leaf) {
       DeviceId owner = from.shards()[leaf].device;
       auto other = groupOf.find(owner);
-      bool same = group != groupOf.end() && other != groupOf.end() &&
-                  group->second == other->second;
-      return std::make_tuple(!same, topology.nodeOf(owner) != node, sent[leaf],
-                             owner);
-    };
-    forEachOwner(*term, point.from, [&](unsigned leaf) {
-      if (!best || rank(leaf) < rank(*best))
+      bool isSameGroup = group != groupOf.end() && other != groupOf.end() &&
+                         group->second == other->second;
+      OwnerCost cost{owner != device, !isSameGroup,
+                     topology.nodeOf(owner) != node, sent[leaf], owner};
+      if (!least || cost < *least) {
         best = leaf;
+        least = cost;
+      }
     });
-    return *best;
+    return best;
   }
 
   /// Returns the cell of an element and of the `volume` - 1 others with the
@@ -288,7 +289,8 @@ private:
             last = first + box.size[dim];
     unsigned begin = llvm::upper_bound(node.ends, first) - node.ends.begin();
     for (unsigned i = begin; i != node.children.size(); ++i) {
-      collectCuts(node.children[i], box, cuts);
+      if (node.begins[i] != node.ends[i])
+        collectCuts(node.children[i], box, cuts);
       if (node.ends[i] >= last)
         break;
       cuts[dim].push_back(node.ends[i]);

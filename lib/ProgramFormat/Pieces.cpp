@@ -8,6 +8,8 @@
 
 #include "whale/ProgramFormat/Pieces.h"
 
+#include "whale/ProgramFormat/Error.h"
+
 #include <algorithm>
 
 namespace whale::format {
@@ -19,18 +21,90 @@ Shape startIn(const Box &box, const Box &part) {
   return start;
 }
 
+namespace {
+/// A box that is cut along each dimension; its cells are counted in row-major
+/// order.
+class Grid {
+public:
+  /// Cuts `box` where `parts`, boxes inside of it, begin and end.
+  Grid(const Box &box, const std::vector<std::pair<size_t, Box>> &parts);
+
+  size_t cells() const { return count; }
+  Box cell(size_t number) const;
+  /// Calls `visit` with the number of each cell of one of the parts.
+  template <typename Visit>
+  void forEachCellOf(const Box &part, const Visit &visit, size_t dim = 0,
+                     size_t number = 0) const;
+
+private:
+  /// By dimension, ascending: where cells begin, and where the last one ends.
+  std::vector<Shape> cuts;
+  size_t count = 1;
+};
+} // namespace
+
+Grid::Grid(const Box &box, const std::vector<std::pair<size_t, Box>> &parts) {
+  constexpr size_t most = size_t(1) << 22;
+  for (size_t d = 0; d < box.start.size(); ++d) {
+    Shape &ends = cuts.emplace_back();
+    ends = {box.start[d], box.start[d] + box.size[d]};
+    for (const auto &[holder, part] : parts) {
+      ends.push_back(part.start[d]);
+      ends.push_back(part.start[d] + part.size[d]);
+    }
+    std::ranges::sort(ends);
+    ends.erase(std::ranges::unique(ends).begin(), ends.end());
+    count *= ends.size() - 1;
+    if (count > most)
+      throw Error("the boxes are too fragmented");
+  }
+}
+
+Box Grid::cell(size_t number) const {
+  Box box = {Shape(cuts.size()), Shape(cuts.size())};
+  for (size_t d = cuts.size(); d-- > 0;) {
+    size_t cells = cuts[d].size() - 1, i = number % cells;
+    number /= cells;
+    box.start[d] = cuts[d][i];
+    box.size[d] = cuts[d][i + 1] - cuts[d][i];
+  }
+  return box;
+}
+
+template <typename Visit>
+void Grid::forEachCellOf(const Box &part, const Visit &visit, size_t dim,
+                         size_t number) const {
+  if (dim == cuts.size())
+    return visit(number);
+  const Shape &ends = cuts[dim];
+  auto i = static_cast<size_t>(std::ranges::lower_bound(ends, part.start[dim]) -
+                               ends.begin());
+  for (; ends[i] < part.start[dim] + part.size[dim]; ++i)
+    forEachCellOf(part, visit, dim + 1, number * (ends.size() - 1) + i);
+}
+
 std::vector<Piece> piecesOf(const Box &box, const Layout &layout,
-                            std::span<const size_t> holders) {
+                            std::span<const size_t> holders,
+                            const ChooseHolder &choose) {
+  std::vector<std::pair<size_t, Box>> parts;
+  for (size_t holder : holders)
+    if (const std::optional<Box> &held = layout.boxes[holder])
+      if (std::optional<Box> part = intersect(box, *held))
+        parts.emplace_back(holder, std::move(*part));
+  if (parts.empty())
+    return {};
+  Grid grid(box, parts);
+  std::vector<std::vector<size_t>> holdersOf(grid.cells());
+  for (const auto &[holder, part] : parts)
+    grid.forEachCellOf(part,
+                       [&](size_t cell) { holdersOf[cell].push_back(holder); });
   std::vector<Piece> pieces;
-  for (size_t holder : holders) {
-    const std::optional<Box> &held = layout.boxes[holder];
-    std::optional<Box> common = held ? intersect(box, *held) : std::nullopt;
-    if (!common)
+  for (size_t cell = 0; cell < grid.cells(); ++cell) {
+    if (holdersOf[cell].empty())
       continue;
-    if (*common == box)
-      return {{holder, box}};
-    if (std::ranges::find(pieces, *common, &Piece::box) == pieces.end())
-      pieces.push_back({holder, std::move(*common)});
+    Box piece = grid.cell(cell);
+    size_t holder = choose(piece, holdersOf[cell]);
+    pieces.push_back({holder, std::move(piece)});
   }
   return pieces;
 }

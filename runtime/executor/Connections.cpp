@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 namespace whale::runtime {
 
@@ -45,6 +46,20 @@ static Exchange exchangeOf(const Ranks &place, const char *what) {
   return [job = place.job, what](const std::string &mine) {
     return job ? job->allGather(what, mine) : std::vector<std::string>{mine};
   };
+}
+
+/// Hosts are numbered in the order of the processes.
+static Topology findHosts(const Ranks &place) {
+  std::map<std::string, unsigned> numbers;
+  std::vector<unsigned> hosts;
+  for (const std::string &host : exchangeOf(place, "hosts")(hostId()))
+    hosts.push_back(
+        numbers.try_emplace(host, static_cast<unsigned>(numbers.size()))
+            .first->second);
+  Topology topology;
+  for (int64_t process : place.processOf)
+    topology.node.push_back(hosts[place.job ? process : 0]);
+  return topology;
 }
 
 static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
@@ -78,7 +93,7 @@ static std::unique_ptr<Transport> createTransport(const BoundProgram &program,
 
 Connections::Connections(const BoundProgram &program,
                          const LoadOptions &options, const Ranks &place)
-    : program(program), options(options),
+    : program(program), options(options), hostOfRank(findHosts(place)),
       transport(createTransport(program, options, place)) {
   if (program.program.target == "cuda")
     findGpus(place);
@@ -89,13 +104,10 @@ Connections::Connections(const BoundProgram &program,
 }
 
 size_t Connections::ranksBefore(const Ranks &place) const {
-  std::vector<std::string> hosts = exchangeOf(place, "hosts")(hostId());
   size_t count = 0;
-  for (size_t rank = 0; rank < place.processOf.size(); ++rank) {
-    int64_t process = place.processOf[rank];
-    count += isOnGpu(rank) && process < place.process &&
-             hosts[process] == hosts[place.job ? place.process : 0];
-  }
+  for (size_t rank = 0; rank < place.processOf.size(); ++rank)
+    count += isOnGpu(rank) && place.processOf[rank] < place.process &&
+             hostOfRank.node[rank] == hostOfRank.node[place.local.front()];
   return count;
 }
 

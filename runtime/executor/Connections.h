@@ -11,6 +11,7 @@
 
 #include "device/Device.h"
 #include "transport/nccl/NcclTransport.h"
+#include "whale/Cluster/Topology.h"
 #include "whale/Runtime/Program.h"
 
 namespace whale::runtime {
@@ -46,6 +47,8 @@ public:
   std::vector<std::unique_ptr<Device>> createDevices(const Ranks &place);
 
   Transport &host() { return *transport; }
+  /// By rank, its host.
+  const Topology &hosts() const { return hostOfRank; }
   /// The channel that a rank waits in, if it does, while it executes an
   /// instruction. From any thread.
   std::optional<int64_t> awaited(int64_t rank,
@@ -77,6 +80,7 @@ private:
 
   const BoundProgram &program;
   const LoadOptions &options;
+  const Topology hostOfRank;
   std::unique_ptr<Transport> transport;
   /// By rank; null where it is not here or on the processor, empty where the
   /// program is for no GPUs.

@@ -11,23 +11,32 @@
 
 #include "whale/ProgramFormat/Layout.h"
 
+#include <functional>
+
 namespace whale::format {
 
 /// Returns where `part`, a box inside of `box`, starts in that one's shard.
 Shape startIn(const Box &box, const Box &part);
 
-/// A part of a box, and who has it.
+/// A part of a box, and who gives it.
 struct Piece {
   size_t holder;
   Box box;
   bool operator==(const Piece &) const = default;
 };
 
-/// Returns what a box is pieced together from: all of it from the first of
-/// `holders`, numbers of boxes of `layout`, that has all of it, else its part
-/// from each, from the first of those that have the same.
+/// Returns one of those that have a piece, given in the order of all holders.
+using ChooseHolder =
+    std::function<size_t(const Box &piece, std::span<const size_t> holders)>;
+
+/// Returns what a box is pieced together from, in row-major order: it is cut
+/// where boxes of `holders`, numbers of boxes of `layout`, begin or end in it,
+/// and `choose` says who gives each piece. What nobody has is left out. Cost:
+/// the pieces, times the holders of each. Throws Error for more pieces than
+/// layouts of real placements have.
 std::vector<Piece> piecesOf(const Box &box, const Layout &layout,
-                            std::span<const size_t> holders);
+                            std::span<const size_t> holders,
+                            const ChooseHolder &choose);
 
 } // namespace whale::format
 
