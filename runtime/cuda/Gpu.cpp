@@ -121,24 +121,31 @@ bool Gpu::isReached(EventHandle event) const {
 
 template <typename Handle>
 void Gpu::wait(const Entry<Status(Handle)> &whole,
-               const Entry<Status(Handle)> &query, Handle handle) const {
-  if (!watch)
+               const Entry<Status(Handle)> &query, Handle handle,
+               const std::function<void()> &meanwhile) const {
+  if (!watch && !meanwhile)
     return call(whole, handle);
   Status status;
   Backoff backoff;
   while ((status = query.function(handle)) == kNotReady) {
-    watch(true);
+    if (watch)
+      watch(true);
+    if (meanwhile)
+      meanwhile();
     backoff.pause();
   }
-  watch(false);
+  if (watch)
+    watch(false);
   check(query.symbol, status);
 }
 
-void Gpu::synchronize(Stream stream) const {
-  wait(driver.streamSynchronize, driver.streamQuery, stream);
+void Gpu::synchronize(Stream stream,
+                      const std::function<void()> &meanwhile) const {
+  wait(driver.streamSynchronize, driver.streamQuery, stream, meanwhile);
 }
-void Gpu::synchronize(EventHandle event) const {
-  wait(driver.eventSynchronize, driver.eventQuery, event);
+void Gpu::synchronize(EventHandle event,
+                      const std::function<void()> &meanwhile) const {
+  wait(driver.eventSynchronize, driver.eventQuery, event, meanwhile);
 }
 
 void Gpu::copy(void *dst, const void *src, int64_t bytes, Stream stream) const {

@@ -79,9 +79,12 @@ public:
     call(driver.streamWaitEvent, stream, event, 0u);
   }
   void copy(void *dst, const void *src, int64_t bytes, Stream stream) const;
-  /// Return when what was put there before is done.
-  void synchronize(Stream stream) const;
-  void synchronize(EventHandle event) const;
+  /// Return when what was put there before is done; `meanwhile` is called again
+  /// and again.
+  void synchronize(Stream stream,
+                   const std::function<void()> &meanwhile = {}) const;
+  void synchronize(EventHandle event,
+                   const std::function<void()> &meanwhile = {}) const;
   bool isReached(EventHandle event) const;
   /// What `put` puts on the stream takes, the shortest of four times.
   double seconds(Stream stream, const std::function<void()> &put) const;
@@ -101,7 +104,8 @@ private:
   int device = 0;
   template <typename Handle>
   void wait(const Entry<Status(Handle)> &whole,
-            const Entry<Status(Handle)> &query, Handle handle) const;
+            const Entry<Status(Handle)> &query, Handle handle,
+            const std::function<void()> &meanwhile) const;
 
   Context context = nullptr;
   std::string modelName, description;

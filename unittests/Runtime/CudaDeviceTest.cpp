@@ -510,6 +510,74 @@ TEST(CudaDevice, ForbiddenCallsDuringACaptureAreFaults) {
 }
 
 //===----------------------------------------------------------------------===//
+// Several ranks
+//===----------------------------------------------------------------------===//
+
+/// While rank 1 comes late, rank 0 puts ever more behind a transfer.
+TEST(CudaDevice, ARankStaysNearItsGpu) {
+  constexpr int launches = 3000;
+  std::unique_ptr<NcclTransport> nccl;
+  Devices all(onMachine({}, &nccl), 2, {makeSend(1, 0)});
+  std::vector<Integers> memories;
+  for (const auto &device : all.devices)
+    memories.emplace_back(*device, 2, 1);
+  *memories[1].at(0) = 7;
+  all.onError = [&] { nccl->abort(); };
+  KernelLaunch launch = {addOne, {0, 1}, 1, 1};
+  std::atomic<int> launched = 0;
+  Outcome outcome = all.run([&](int64_t rank, Device &device) {
+    const BufferTable &table = memories[rank].table;
+    if (rank == 1) {
+      while (launched == 0)
+        std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_LT(launched, 1024);
+    }
+    Start start = {0, 0, {}, {}};
+    (rank == 1 ? start.src : start.dst) = 0;
+    device.start(communication, start, table);
+    device.waitFor(compute, 0);
+    for (int i = 0; rank == 0 && i < launches; ++i, ++launched)
+      device.launch(compute, launch, table);
+  });
+  EXPECT_EQ(outcome, Outcome());
+  EXPECT_EQ(*memories[0].at(1), 8);
+  EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+}
+
+/// Rank 0 waits for its GPU, which waits for what rank 1 sends by NCCL when it
+/// has what rank 0 sends it through the host.
+TEST(CudaDevice, WhoWaitsForItsGpuHasSentWhatOthersWaitFor) {
+  Collective staged = makeCollective("all_reduce", {1, 0});
+  staged.dtype = DType::F8E4M3FN;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    std::unique_ptr<NcclTransport> nccl;
+    Devices all(onMachine({.seed = seed}, &nccl), 2, {staged, makeSend(1, 0)});
+    ASSERT_FALSE(nccl->carries(0));
+    std::vector<Integers> memories;
+    for (const auto &device : all.devices)
+      memories.emplace_back(*device, 3, 1);
+    *memories[1].at(2) = 7;
+    Outcome outcome = all.run([&](int64_t rank, Device &device) {
+      const BufferTable &table = memories[rank].table;
+      Start first = {0, 0, 0, 1}, second = {1, 1, {}, {}};
+      (rank == 1 ? second.src : second.dst) = 2;
+      device.start(communication, first, table);
+      if (rank == 1)
+        device.waitFor(compute, 0);
+      device.start(communication, second, table);
+      device.waitFor(compute, 1);
+      if (rank == 0) {
+        EXPECT_EQ(device.readInteger(compute, table, 2, DType::I32), 7);
+        device.waitFor(compute, 0);
+      }
+    });
+    EXPECT_EQ(outcome, Outcome());
+    EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Mutations
 //===----------------------------------------------------------------------===//
 

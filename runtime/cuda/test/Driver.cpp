@@ -324,7 +324,9 @@ Status graphInstantiate(GraphExec *executable, Graph graph,
   if (!recorded)
     return kInvalidHandle;
   *executable = newHandle<GraphExec>();
-  machine.executables[*executable] = *recorded;
+  auto &operations = machine.executables[*executable] = *recorded;
+  for (size_t i = 1; i < operations.size(); ++i)
+    operations[i].isOfSameCall = true;
   return 0;
 }
 Status graphLaunch(GraphExec executable, Stream handle) {

@@ -153,6 +153,14 @@ void Machine::put(StreamState &given, Operation operation) {
     stream->captured->push_back(std::move(operation));
     return;
   }
+  constexpr ptrdiff_t room = 1024;
+  if (groups > 0 && std::ssize(stream->operations) >= room &&
+      std::ranges::count(stream->operations, false, &Operation::isOfSameCall) >=
+          room) {
+    fault(stream->gpu, "more operations on a stream than the driver has room "
+                       "for, while ranks wait for one another");
+    return;
+  }
   stream->clock.join(gpus[stream->gpu].host);
   stream->clock.tick(stream->number);
   for (const Access &access : operation.accesses)

@@ -21,6 +21,8 @@
 //    used it: two operations that use a byte, of which one writes, with no
 //    event between them are a fault, in whatever order they happen to run.
 //  - While a stream is captured, what CUDA forbids then is a fault.
+//  - Where GPUs exchange data, more operations of a stream than the driver has
+//    room for are a fault: it would wait, perhaps for a rank that is lost.
 //  - Kernels are functions of the host, or interpreted; what libraries do is
 //    computed by those of the processor; their parameters are checked as the
 //    libraries document them.
@@ -106,6 +108,8 @@ struct Operation {
   /// Asked when it is the first of its stream: what it needs of other GPUs is
   /// there. True if empty.
   std::function<bool()> meets = {};
+  /// Whether the one before it was put there by the same call.
+  bool isOfSameCall = false;
 };
 
 struct StreamState {

@@ -36,6 +36,15 @@ using cuda::addressOf;
 using cuda::Gpu;
 using cuda::PinnedPool;
 
+static bool usesNccl(const format::Program &program, const NcclTransport *nccl,
+                     int64_t rank) {
+  return nccl && std::ranges::any_of(program.channels, [&](const auto &entry) {
+           const auto &[number, channel] = entry;
+           return nccl->carries(number) &&
+                  std::ranges::count(channel->participants, rank);
+         });
+}
+
 CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
                        const format::Program &program, FindGpuKernel find,
                        Transport *transport, int64_t rank,
@@ -44,6 +53,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
       isSynchronous(options.isSynchronous), nccl(options.nccl), rank(rank),
       cpu(createCpuDevice(options.threads)), pool(*gpu), mirrors(gpu, pool),
       transfers(*gpu, pool, program, transport, rank),
+      hasPeers(usesNccl(program, nccl, rank)),
       workspaceBytes(
           program.classes[program.ranks[rank].rankClass].workspaceBytes),
       workspace(allocate(MemorySpace::Device, workspaceBytes)),
@@ -55,6 +65,9 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));
   broughtThere = gpu->newEvent();
+  if (hasPeers)
+    for (cuda::EventHandle &event : passed)
+      event = gpu->newEvent();
 }
 
 CudaDevice::~CudaDevice() {
@@ -71,6 +84,9 @@ CudaDevice::~CudaDevice() {
     for (cuda::EventHandle event : queue.handles)
       if (event)
         gpu->driver.eventDestroy.function(event);
+  for (cuda::EventHandle event : passed)
+    if (event)
+      gpu->driver.eventDestroy.function(event);
   gpu->driver.eventDestroy.function(broughtThere);
   gpuMarks.reset();
   products.clear();
@@ -231,6 +247,24 @@ void CudaDevice::wait(Queue queue, Event event) {
                 .handles[static_cast<size_t>(event.number % keptEvents)]);
 }
 
+/// The driver has room for some thousand operations of a stream. Who puts more
+/// there waits inside of it, and does not see that another rank is lost, for
+/// which the stream waits: a rank is at most two stretches ahead of its GPU.
+void CudaDevice::endOperation(Queue queue) {
+  constexpr int64_t stretch = 64;
+  if (isRecording)
+    return;
+  if (isSynchronous)
+    return synchronize(gpu->stream(queue));
+  if (!hasPeers || ++operations % stretch != 0)
+    return;
+  for (Queue each : {Queue::Compute, Queue::Communication}) {
+    cuda::EventHandle event = passed[static_cast<size_t>(each)];
+    synchronize(event);
+    gpu->record(event, gpu->stream(each));
+  }
+}
+
 void CudaDevice::launch(Queue queue, const KernelLaunch &launch,
                         const BufferTable &table) {
   if (launch.extent <= 0)
@@ -270,7 +304,7 @@ int64_t CudaDevice::readInteger(Queue queue, const BufferTable &table,
   cuda::Stream stream = gpu->stream(queue);
   PinnedPool::Block block = pool.take(8, stream);
   gpu->copy(block->data, addressesOf(table)[buffer], byteSize(dtype), stream);
-  gpu->synchronize(stream);
+  synchronize(stream);
   BufferTable own;
   addressesOf(own) = {block->data};
   return cpu->readInteger(queue, own, 0, dtype);
@@ -329,6 +363,7 @@ bool CudaDevice::repeat(const BufferTable &table, size_t part) {
     return false;
   prepare();
   gpu->call(gpu->driver.graphLaunch, graph, gpu->compute);
+  endOperation(Queue::Compute);
   return true;
 }
 
@@ -376,6 +411,7 @@ void CudaDevice::endRecording() {
   gpu->driver.graphDestroy.function(made);
   gpu->check(gpu->driver.graphInstantiate.symbol, status);
   gpu->call(gpu->driver.graphLaunch, graph, gpu->compute);
+  endOperation(Queue::Compute);
 }
 
 //===----------------------------------------------------------------------===//

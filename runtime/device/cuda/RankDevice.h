@@ -112,9 +112,15 @@ private:
            std::span<const BufferIndex> inputs,
            std::span<const BufferIndex> outputs);
   void prepare();
-  void endOperation(Queue queue) {
-    if (isSynchronous && !isRecording)
-      gpu->synchronize(gpu->stream(queue));
+  void endOperation(Queue queue);
+  /// Waits for a stream or an event; other ranks get meanwhile what they wait
+  /// for.
+  template <typename Handle>
+  void synchronize(Handle handle) {
+    if (transfers.areUnderWay())
+      gpu->synchronize(handle, [this] { transfers.advance(); });
+    else
+      gpu->synchronize(handle);
   }
 
   std::shared_ptr<const cuda::Gpu> gpu;
@@ -138,6 +144,11 @@ private:
     int64_t count = 0;
   };
   std::array<QueueEvents, 2> events;
+  /// Whether this rank exchanges data by NCCL; if so, how many operations it
+  /// has put on its streams, and how far each was a while ago.
+  const bool hasPeers;
+  int64_t operations = 0;
+  std::array<cuda::EventHandle, 2> passed = {};
   cuda::EventHandle broughtThere = nullptr;
   std::optional<cuda::Marks> gpuMarks;
   /// Waits for all that is on the streams.

@@ -174,7 +174,7 @@ void CudaDevice::computeOnHost(
     if (operand.isRead)
       gpu->copy(memory.back(), operand.memory, operand.bytes, stream);
   }
-  gpu->synchronize(stream);
+  synchronize(stream);
   run(memory);
   for (size_t i = 0; i < operands.size(); ++i)
     if (operands[i].isWritten)

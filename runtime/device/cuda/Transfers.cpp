@@ -90,6 +90,13 @@ void Transfers::postReady() {
   }
 }
 
+void Transfers::advance() {
+  postReady();
+  // Any of them stands for all.
+  if (!open.empty() && open.front().isPosted)
+    transport->test(rank, open.front().ticket);
+}
+
 Traffic Transfers::waitFor(int64_t number, Stream stream) {
   // In a loop a number comes again.
   auto wanted =

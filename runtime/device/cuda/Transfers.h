@@ -32,6 +32,10 @@ public:
   void start(const Start &start, void *src, void *dst, Stream stream);
   /// Posts those whose data is there.
   void postReady();
+  /// Moves those forward that are under way: others may wait for this rank's
+  /// part.
+  void advance();
+  bool areUnderWay() const { return !open.empty(); }
   /// Returns when the transfer is done but for a copy on `gpu.copies`, which
   /// the stream waits for.
   Traffic waitFor(int64_t number, Stream stream);
