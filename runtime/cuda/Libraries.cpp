@@ -77,31 +77,39 @@ static int openDriver(const std::string &name, Driver &driver) {
   return version;
 }
 
-/// Where one of the libraries, of which earlier names are better, was found
-/// first, and its handle; null if nowhere.
-static std::pair<std::string, void *>
-findLibrary(const std::vector<std::string> &names, bool usesLoader,
-            const std::vector<fs::path> &directories) {
+/// Where a library was found, and its handle; null if nowhere. Then `why`
+/// begins with "which".
+struct Found {
+  std::string place = {};
+  void *library = nullptr;
+  std::string why = {};
+};
+
+/// The first of the libraries, of which earlier names are better.
+static Found findLibrary(const std::vector<std::string> &names, bool usesLoader,
+                         const std::vector<fs::path> &directories) {
+  std::string where = usesLoader ? "the loader's path" : "", refused;
+  for (const fs::path &directory : directories)
+    where += (where.empty() ? "" : ", ") + directory.string();
   for (const std::string &name : names) {
     std::vector<std::string> places;
     if (usesLoader)
       places.push_back(name);
     for (const fs::path &directory : directories)
       places.push_back(directory / name);
-    for (const std::string &place : places)
+    for (const std::string &place : places) {
       if (void *library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL))
         return {place, library};
+      const char *text = dlerror();
+      std::error_code error;
+      if (refused.empty() && text && fs::exists(place, error))
+        refused = text;
+    }
   }
-  return {"", nullptr};
-}
-
-/// "in any directory", or "in" and where a library was looked for.
-static std::string whereLooked(bool usesLoader,
-                               const std::vector<fs::path> &directories) {
-  std::string where = usesLoader ? "the loader's path" : "";
-  for (const fs::path &directory : directories)
-    where += (where.empty() ? "" : ", ") + directory.string();
-  return "in " + (where.empty() ? "any directory" : where);
+  if (!refused.empty())
+    return {.why = "which cannot be opened (" + refused + ")"};
+  return {.why =
+              "which is not in " + (where.empty() ? "any directory" : where)};
 }
 
 /// A library of the CUDA toolkit: its files for CUDA 13 and CUDA 12, and the
@@ -132,7 +140,7 @@ openToolkit(const char *who, const ToolkitLibrary &wanted, int driverVersion,
   if (has13)
     files.emplace_back(wanted.file13);
   files.emplace_back(wanted.file12);
-  auto [place, library] = findLibrary(files, usesLoader, directories);
+  auto [place, library, why] = findLibrary(files, usesLoader, directories);
   if (library) {
     auto table = std::make_unique<Table>();
     if (const char *missing = fill(*table, library))
@@ -141,8 +149,7 @@ openToolkit(const char *who, const ToolkitLibrary &wanted, int driverVersion,
     return table;
   }
   throw Error(std::string(who) + " needs " + files.front() +
-              (has13 ? " (or " + files.back() + ")" : "") + ", which is not " +
-              whereLooked(usesLoader, directories) +
+              (has13 ? " (or " + files.back() + ")" : "") + ", " + why +
               ": it comes with CUDA toolkit " + (has13 ? "13" : "12") +
               " (package " + wanted.debian + (has13 ? "-13-x" : "-12-x") +
               ") and with the Python package " + wanted.python +
@@ -179,11 +186,10 @@ static std::string ncclVersionText(int version) {
 
 static std::unique_ptr<Nccl>
 findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
-  auto [place, library] =
+  auto [place, library, why] =
       findLibrary({"libnccl.so.2"}, usesLoader, directories);
   if (!library)
-    throw Error("ranks on several GPUs need libnccl.so.2, which is not " +
-                whereLooked(usesLoader, directories) +
+    throw Error("ranks on several GPUs need libnccl.so.2, " + why +
                 ": install NCCL 2.14 or later (package libnccl2, or the "
                 "Python package nvidia-nccl-cu13 or nvidia-nccl-cu12), or "
                 "choose a transport through the host");
@@ -204,11 +210,10 @@ findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
 
 static std::unique_ptr<Dnn> findDnn(bool usesLoader,
                                     const std::vector<fs::path> &directories) {
-  auto [place, library] =
+  auto [place, library, why] =
       findLibrary({"libcudnn.so.9"}, usesLoader, directories);
   if (!library)
-    throw Error("convolutions and attention need libcudnn.so.9, which is not " +
-                whereLooked(usesLoader, directories) +
+    throw Error("convolutions and attention need libcudnn.so.9, " + why +
                 ": install cuDNN 9 (package libcudnn9-cuda-13 or "
                 "libcudnn9-cuda-12, or the Python package nvidia-cudnn-cu13 or "
                 "nvidia-cudnn-cu12)");

@@ -134,6 +134,13 @@ TEST_F(CudaLibraries, TheLibrariesThatTheDriverCanRun) {
   expect({"libcublasLt.so.12 lacks the function cublasLtMatmul"});
 }
 
+TEST_F(CudaLibraries, ALibraryThatIsBroken) {
+  buildDriver(12080, 1);
+  std::ofstream(directory / "libcublasLt.so.12") << "no library";
+  expect({"needs libcublasLt.so.12, which cannot be opened (",
+          "libcublasLt.so.12: ", "nvidia-cublas-cu12"});
+}
+
 TEST_F(CudaLibraries, NoFft) {
   auto open = [&](int version) -> std::string {
     try {
