@@ -179,7 +179,8 @@ TEST(CudaDevice, MarksHaveTheTimesOfTheGpu) {
   EXPECT_EQ(errorOf({}, run), "");
 }
 
-/// What is said of a program with one module.
+/// What is said of a program with one module, or, without a text, of one
+/// without kernels.
 std::string
 loadErrorOf(const MachineOptions &options, const std::string &text,
             const std::map<std::string, cuda::test::TestKernel> &kernels,
@@ -190,7 +191,8 @@ loadErrorOf(const MachineOptions &options, const std::string &text,
   machine->addModule(".target sm_90 .entry k( .param )", kernels,
                      "\177ELF of sm_90", 90);
   format::Program program = programOf(1, {});
-  program.gpu = {{"sm_90", {{"kernels.0.ptx", ""}}}};
+  if (!text.empty())
+    program.gpu = {{"sm_90", {{"kernels.0.ptx", ""}}}};
   if (!cubin.empty())
     program.gpu[0].cubins = {{"kernels.0.cubin", ""}};
   program.kernelSignatures = {{"k", {0, {4}, 1, format::GpuLaunch{0, 1, 128}}}};
@@ -217,7 +219,9 @@ TEST(CudaDevice, ProgramsThatAGpuCannotRun) {
               "GPU 0 (Test GPU) is of sm_80, the kernels are compiled for "
               "sm_90 and later: compile with --gpu-arch=sm_80");
   EXPECT_SAYS(loadErrorOf({.capabilities = {70}}, good, kernels),
-              "sm_70, which Whale has no code for");
+              "is of sm_70: 'cuda' programs need a GPU of sm_75 (Turing)");
+  EXPECT_EQ(loadErrorOf({}, "", {}), "");
+  EXPECT_SAYS(loadErrorOf({.capabilities = {70}}, "", {}), "need a GPU of");
   EXPECT_SAYS(loadErrorOf({}, "no text", kernels),
               "kernels.0.ptx: the driver, for CUDA 13.0, refuses the PTX");
   EXPECT_SAYS(loadErrorOf({}, ".target sm_100", kernels),

@@ -15,6 +15,13 @@ namespace whale::runtime::cuda {
 GpuKernels::GpuKernels(std::shared_ptr<const Gpu> given,
                        const BoundProgram &program)
     : gpu(std::move(given)) {
+  // Neither are there kernels for older ones, nor libraries of CUDA 13.
+  constexpr int least = 75;
+  const std::string own = "sm_" + std::to_string(gpu->capability());
+  if (gpu->capability() < least)
+    throw Error(gpu->name() + " is of " + own +
+                ": 'cuda' programs need a GPU of sm_" + std::to_string(least) +
+                " (Turing) or later");
   const std::vector<format::GpuCode> &codes = program.program.gpu;
   if (codes.empty())
     return;
@@ -24,12 +31,9 @@ GpuKernels::GpuKernels(std::shared_ptr<const Gpu> given,
   auto later = std::ranges::upper_bound(codes, gpu->capability(), {},
                                         &format::GpuCode::capability);
   if (later == codes.begin())
-    throw Error(
-        gpu->name() + " is of sm_" + std::to_string(gpu->capability()) +
-        ", the kernels are compiled for " + codes.front().arch +
-        " and later: compile with --gpu-arch=sm_" +
-        std::to_string(gpu->capability()) +
-        (gpu->capability() < 75 ? ", which Whale has no code for" : ""));
+    throw Error(gpu->name() + " is of " + own +
+                ", the kernels are compiled for " + codes.front().arch +
+                " and later: compile with --gpu-arch=" + own);
   // A cubin is for one architecture alone; the driver compiles PTX for others,
   // and where it refuses the cubin, as one of a later toolkit.
   const format::GpuCode &code = *std::prev(later);
