@@ -9,9 +9,10 @@
 // Assigns offsets by greedy best fit: one buffer after the other goes into the
 // smallest gap between the buffers that are alive at the same time; one of
 // which parts are needed at other times, to the first offset at which all of
-// them fit. Tries up to three orders: the largest first; if that wastes memory,
-// the largest and longest-lived first, then the earliest first; and of each
-// some variants, with those first that didn't fit.
+// them fit. Tries up to four orders, until one wastes next to nothing: first
+// what is alive when most is; first what meets most other bytes; the earliest
+// first; the longest-lived first. Of each it tries some variants, with those
+// first that didn't fit.
 // Cost: quadratic in the number of buffers: to find the pairs that are alive at
 // the same time, a bit for each of them, and for each order tried.
 //
@@ -37,6 +38,9 @@ public:
   void set(int64_t begin, int64_t end) {
     for (int64_t slot = begin; slot < end; ++slot)
       words[slot / 64] |= uint64_t(1) << (slot % 64);
+  }
+  bool contains(int64_t slot) const {
+    return words[slot / 64] >> (slot % 64) & 1;
   }
   bool intersects(const Slots &other) const {
     uint64_t common = 0;
@@ -149,14 +153,10 @@ Span findSpan(const Piece &piece, llvm::ArrayRef<ArenaCalls> segments) {
   return {intervals.front(), intervals.back().second};
 }
 
-/// How many variants of an order are tried. Those that help are mostly among
-/// the first four.
+/// How many variants of an order are tried, and how many in a row that bring
+/// nothing. Those that help are mostly among the first three.
 constexpr unsigned mostAttempts = 6;
-
-/// Of as many buffers, an order is given up after two variants in a row that
-/// bring nothing: each takes milliseconds, and one buffer matters less.
-constexpr size_t manyRequests = 1024;
-constexpr unsigned mostInVain = 2;
+constexpr unsigned mostInVain = 3;
 
 class Packer {
 public:
@@ -187,6 +187,8 @@ private:
   template <typename Overlap>
   void compare(size_t a, size_t b, Overlap overlap);
   int64_t mostAlive() const;
+  std::vector<int64_t> findCrowds() const;
+  int64_t sumConflicts(size_t request) const;
   int64_t findGap(size_t number, const Packed &packed) const;
   int64_t findRoom(llvm::ArrayRef<size_t> pieces, const Packed &packed) const;
   int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets,
@@ -355,6 +357,40 @@ int64_t Packer::mostAlive() const {
   return most;
 }
 
+/// By request: the most bytes that are alive in any slot of time in which it
+/// is.
+std::vector<int64_t> Packer::findCrowds() const {
+  std::array<int64_t, Slots::count> alive = {};
+  auto forEachSlot = [](const Piece &piece, auto fn) {
+    for (int64_t slot = 0; slot < Slots::count; ++slot)
+      if (piece.span.touched.contains(slot))
+        fn(slot);
+  };
+  for (const Piece &piece : pieces)
+    forEachSlot(piece, [&](int64_t slot) { alive[slot] += piece.bytes; });
+  std::vector<int64_t> most(requests.size(), 0);
+  for (const Piece &piece : pieces)
+    forEachSlot(piece, [&](int64_t slot) {
+      most[piece.request] = std::max(most[piece.request], alive[slot]);
+    });
+  return most;
+}
+
+/// The bytes that are alive at the same time as a piece of the request, at any
+/// of its times.
+int64_t Packer::sumConflicts(size_t request) const {
+  int64_t most = 0;
+  for (size_t number : piecesOf[request]) {
+    const uint64_t *others = conflicts.of(number);
+    int64_t sum = 0;
+    for (size_t other = 0; other < pieces.size(); ++other)
+      if (Pairs::contains(others, other))
+        sum += pieces[other].bytes;
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
 /// The smallest gap between what is alive at the same time, or what is behind
 /// it all.
 int64_t Packer::findGap(size_t number, const Packed &packed) const {
@@ -430,30 +466,30 @@ std::vector<int64_t> Packer::run(int64_t &size) {
   auto spanOf = [&](size_t r) -> const Span & {
     return pieces[piecesOf[r].front()].span;
   };
-  using Key = std::function<double(size_t)>;
+  // Requests are in descending order of their keys; of equal ones the largest
+  // comes first.
+  using Key = std::function<int64_t(size_t)>;
+  std::vector<int64_t> crowds = findCrowds();
   const Key keys[] = {
-      [&](size_t r) { return double(requests[r].bytes); },
-      [&](size_t r) {
-        return double(requests[r].bytes) *
-               (spanOf(r).end - spanOf(r).first.first);
-      },
-      [&](size_t r) { return -double(spanOf(r).first.first); },
+      [&](size_t r) { return crowds[r]; },
+      [&](size_t r) { return sumConflicts(r); },
+      [&](size_t r) { return -spanOf(r).first.first; },
+      [&](size_t r) { return spanOf(r).end - spanOf(r).first.first; },
   };
   std::vector<int64_t> best(requests.size(), 0), offsets(requests.size(), 0);
   int64_t least = mostAlive();
   size = std::numeric_limits<int64_t>::max();
-  // At most 0.5 % above the lower bound: another order isn't worth its time.
-  auto isGood = [&] { return size - least <= least / 200; };
-  std::vector<std::tuple<double, std::pair<int64_t, int64_t>, size_t>> ranks(
-      requests.size());
+  // At most 0.05 % above the lower bound: another order isn't worth its time.
+  auto isGood = [&] { return size - least <= least / 2000; };
+  std::vector<std::tuple<int64_t, int64_t, std::pair<int64_t, int64_t>, size_t>>
+      ranks(requests.size());
   for (const Key &key : keys) {
     for (size_t r : order)
-      ranks[r] = {-key(r), spanOf(r).first, r};
+      ranks[r] = {-key(r), -requests[r].bytes, spanOf(r).first, r};
     llvm::sort(order, [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
     // What reached the top comes first in the next attempt.
     unsigned inVain = 0;
-    unsigned most = order.size() < manyRequests ? mostAttempts : mostInVain;
-    for (unsigned attempt = 0; attempt < mostAttempts && inVain < most;
+    for (unsigned attempt = 0; attempt < mostAttempts && inVain < mostInVain;
          ++attempt) {
       size_t highest;
       int64_t bytes = packInOrder(size, offsets, highest);
