@@ -229,6 +229,19 @@ struct RandomBuffers {
   unsigned any(const std::vector<unsigned> &values) {
     return values[pick(values.size())];
   }
+  /// Makes a function of three arguments and three results, and plans it.
+  void planFunction() {
+    std::vector<unsigned> visible;
+    for (int a = 0; a < 3; ++a)
+      visible.push_back(b.argument(64));
+    visible.push_back(b.constant(64));
+    fill(b.function.body, visible, 0);
+    std::vector<unsigned> all = last;
+    for (int r = 0; r < 3; ++r)
+      b.function.body.yields.push_back(any(all));
+    std::pair<unsigned, unsigned> aliases[] = {{0, 0}, {1, 2}};
+    b.plan(aliases);
+  }
   std::vector<unsigned> last;
   std::optional<unsigned> whole;
   /// Whether values are packed and unpacked.

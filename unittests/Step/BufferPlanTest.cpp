@@ -329,16 +329,7 @@ TEST(BufferPlan, RandomPrograms) {
   for (unsigned seed = 0; seed < 3000; ++seed) {
     RandomBuffers random;
     random.engine.seed(seed);
-    std::vector<unsigned> visible;
-    for (int a = 0; a < 3; ++a)
-      visible.push_back(random.b.argument(64));
-    visible.push_back(random.b.constant(64));
-    random.fill(random.b.function.body, visible, 0);
-    std::vector<unsigned> all = random.last;
-    for (int r = 0; r < 3; ++r)
-      random.b.function.body.yields.push_back(random.any(all));
-    std::pair<unsigned, unsigned> aliases[] = {{0, 0}, {1, 2}};
-    random.b.plan(aliases);
+    random.planFunction();
     if (HasFailure()) {
       ADD_FAILURE() << "seed " << seed;
       return;
