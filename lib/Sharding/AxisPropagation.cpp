@@ -135,6 +135,31 @@ bool AxisPropagation::hasSingleOperand(Operation *op) const {
 }
 
 //===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void AxisPropagation::addCopy(Operation &original, Operation &copy) {
+  for (auto [from, to] :
+       llvm::zip_equal(original.getOpOperands(), copy.getOpOperands()))
+    required[&to] = getRequired(from);
+  for (auto [from, to] :
+       llvm::zip_equal(original.getResults(), copy.getResults()))
+    states[to] = states.lookup(from);
+}
+
+void AxisPropagation::addCopy(Region &original, Region &copy) {
+  for (auto [from, to] :
+       llvm::zip_equal(original.getArguments(), copy.getArguments()))
+    states[to] = states.lookup(from);
+  for (auto [from, to] : llvm::zip_equal(original.getOps(), copy.getOps())) {
+    addCopy(from, to);
+    for (auto [inner, innerCopy] :
+         llvm::zip_equal(from.getRegions(), to.getRegions()))
+      addCopy(inner, innerCopy);
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Walking
 //===----------------------------------------------------------------------===//
 

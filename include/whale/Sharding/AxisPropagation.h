@@ -158,6 +158,11 @@ public:
 
   void run();
 
+  /// After run(): getState and getRequired say of a copy, of one operation
+  /// without what is in it or of a region, what they say of the original.
+  void addCopy(mlir::Operation &original, mlir::Operation &copy);
+  void addCopy(mlir::Region &original, mlir::Region &copy);
+
   /// The layout in which a value is produced, never free after run().
   AxisState getState(mlir::Value value) const;
   /// The layout in which an operation needs an operand.

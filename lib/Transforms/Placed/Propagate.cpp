@@ -73,10 +73,13 @@ public:
     if (!named.empty()) {
       if (failed(followProgram(*named.begin())))
         return failure();
-    } else if (followStrategies(/*mayRotate=*/true)) {
-      // Micro-batches with shares of their own have become regions of their
-      // own, in which everything is decided again.
-      followStrategies(/*mayRotate=*/false);
+    } else {
+      layouts.followStrategies();
+      meshes.findArgumentMeshes();
+      // Where micro-batches with shares of their own have become regions of
+      // their own, these are what loads are read from.
+      if (balance(/*mayRotate=*/true))
+        balance(/*mayRotate=*/false);
     }
     writePlacements(function, meshes, layouts);
     return success();
@@ -97,11 +100,9 @@ private:
     return success();
   }
 
-  /// Decides all layouts and shares. True if the regions of micro-batches were
-  /// multiplied, for shares that rotate.
-  bool followStrategies(bool mayRotate) {
-    layouts.followStrategies();
-    meshes.findArgumentMeshes();
+  /// Decides all shares. True if the regions of micro-batches were multiplied,
+  /// for shares that rotate; they are laid out like what they are copies of.
+  bool balance(bool mayRotate) {
     MemoryFit *fit = getMemoryFit(function);
     StepLoads loads = readLoads();
     MeshBalancer balancer(loads, cluster, fit);
@@ -111,7 +112,11 @@ private:
     balancer.balance(list, mostVariants);
     // Without samples in the loops there is nothing to rotate.
     bool canRotate = mayRotate && loads.getMoments().size() > 1;
-    if (canRotate && multiplyRegions(function, balancer.findVariants(list)))
+    auto addCopy = [&](MicroBatchesOp loop, MicroBatchesOp copy) {
+      layouts.addCopy(loop, copy);
+    };
+    if (canRotate &&
+        multiplyRegions(function, balancer.findVariants(list), addCopy))
       return true;
     balancer.explain(function.getLoc(), list,
                      [&](const Mesh *mesh) { return meshes.namesOn(mesh); });

@@ -38,11 +38,6 @@ public:
   /// How often a step runs an operation: the trips of the counted loops around
   /// it, and the moments of the micro-batches.
   double repeats(mlir::Operation *op);
-  /// To be called when operations have been erased.
-  void forgetOperations() {
-    works.clear();
-    regionRepeats.clear();
-  }
 
 private:
   const Cluster &cluster;

@@ -9,7 +9,6 @@
 #include "MomentRegions.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
 
 using namespace mlir;
 using namespace whale;
@@ -22,8 +21,9 @@ int64_t whale::countVariants(func::FuncOp function) {
   return std::min(kMostVariants, kMostOperations / (operations + 1));
 }
 
-bool whale::multiplyRegions(func::FuncOp function,
-                            ArrayRef<int64_t> firstAlike) {
+bool whale::multiplyRegions(
+    func::FuncOp function, ArrayRef<int64_t> firstAlike,
+    llvm::function_ref<void(MicroBatchesOp, MicroBatchesOp)> onCopy) {
   bool hasChanged = false;
   for (auto loop :
        llvm::make_early_inc_range(function.getOps<MicroBatchesOp>())) {
@@ -49,6 +49,7 @@ bool whale::multiplyRegions(func::FuncOp function,
     }
     auto copy = cast<MicroBatchesOp>(builder.create(state));
     copy.setVariants(variants);
+    onCopy(loop, copy);
     loop->replaceAllUsesWith(copy);
     loop->erase();
   }

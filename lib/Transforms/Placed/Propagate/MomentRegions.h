@@ -14,6 +14,7 @@
 #define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_MOMENTREGIONS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 
 namespace whale {
 
@@ -23,9 +24,11 @@ int64_t countVariants(mlir::func::FuncOp function);
 
 /// Gives micro-batches that differ from those with the same region a region of
 /// their own; `firstAlike` names for each micro-batch the first one that it
-/// doesn't differ from. False if there is nothing to do.
-bool multiplyRegions(mlir::func::FuncOp function,
-                     llvm::ArrayRef<int64_t> firstAlike);
+/// doesn't differ from. A loop becomes another one: `onCopy` gets both before
+/// the first is erased. False if there is nothing to do.
+bool multiplyRegions(
+    mlir::func::FuncOp function, llvm::ArrayRef<int64_t> firstAlike,
+    llvm::function_ref<void(MicroBatchesOp loop, MicroBatchesOp copy)> onCopy);
 
 /// The first of the micro-batches that an operation is computed for; none for
 /// operations outside of them.

@@ -49,8 +49,6 @@ static size_t mostTrials(func::FuncOp function) {
 }
 
 void StepLayouts::followStrategies() {
-  axes.clear();
-  costs.forgetOperations();
   rules = std::make_shared<RuleCache>();
   Factorization factorization(function, feeds, *rules);
   seedBatch(factorization);
@@ -66,24 +64,22 @@ void StepLayouts::followStrategies() {
   // The search tries each piece at least twice.
   size_t most = mostTrials(function);
   joinManyGroups(groups, most / 2);
-  std::unique_ptr<AxisPropagation> chosen;
-  bool isFirst = !splits;
-  if (isFirst)
-    chosen = chooseParameterSplits(groups, batch, factorization, most);
+  SplitChoice splits;
+  std::unique_ptr<AxisPropagation> chosen =
+      chooseParameterSplits(groups, batch, factorization, most, splits);
   AxisPropagation::Options options = seedSplits(
-      innerOptions(batch, factorization, costs), groups, splits->pieces);
+      innerOptions(batch, factorization, costs), groups, splits.pieces);
   if (chosen)
     axes.push_back(std::move(chosen));
   else
     propagate(options);
   if (!groups.empty())
-    tryWholeSums(std::move(options), isFirst);
+    tryWholeSums(std::move(options));
 }
 
 /// Has sums of split products whole where they are made, if that is shorter
 /// than to scatter them; otherwise a remark says so, if it is wanted.
-void StepLayouts::tryWholeSums(AxisPropagation::Options options,
-                               bool mayExplain) {
+void StepLayouts::tryWholeSums(AxisPropagation::Options options) {
   options.scatters = false;
   auto whole = std::make_unique<AxisPropagation>(function, std::move(options));
   whole->run();
@@ -91,7 +87,7 @@ void StepLayouts::tryWholeSums(AxisPropagation::Options options,
   double scattered = axes.back()->getSeconds();
   if (wholeSeconds < scattered) {
     axes.back() = std::move(whole);
-  } else if (mayExplain && scattered < wholeSeconds) {
+  } else if (scattered < wholeSeconds) {
     std::string text =
         "sums of split products are scattered, and gathered where they are "
         "needed whole (sequence parallelism): ";
@@ -102,7 +98,6 @@ void StepLayouts::tryWholeSums(AxisPropagation::Options options,
 }
 
 void StepLayouts::followHints(const ShardingHints &hints) {
-  axes.clear();
   rules = std::make_shared<RuleCache>();
   Factorization factorization(function, feeds, *rules);
   size_t count = hints.getSizes().size();
@@ -143,6 +138,17 @@ void StepLayouts::followHints(const ShardingHints &hints) {
     options.seeds = seeds[axis];
     options.constraints = wishes[axis];
     propagate(std::move(options));
+  }
+}
+
+void StepLayouts::addCopy(MicroBatchesOp loop, MicroBatchesOp copy) {
+  for (const auto &axis : axes) {
+    axis->addCopy(*loop, *copy);
+    for (auto [variant, body] : llvm::enumerate(copy.getBodies())) {
+      int64_t moment =
+          llvm::find(copy.getVariants(), variant) - copy.getVariants().begin();
+      axis->addCopy(*loop.getBody(moment).getParent(), body);
+    }
   }
 }
 
@@ -339,7 +345,7 @@ StepLayouts::seedSplits(AxisPropagation::Options options,
 /// own.
 std::unique_ptr<AxisPropagation> StepLayouts::chooseParameterSplits(
     ArrayRef<ParameterGroup> groups, const AxisPropagation &batch,
-    const Factorization &factorization, size_t most) {
+    const Factorization &factorization, size_t most, SplitChoice &splits) {
   struct Trial {
     Factorization factorization;
     AxisCosts costs;
@@ -372,9 +378,9 @@ std::unique_ptr<AxisPropagation> StepLayouts::chooseParameterSplits(
   };
   splits = chooseSplits(groups, estimate, most, trials.size());
   for (auto [group, piece, seconds] :
-       llvm::zip_equal(groups, splits->pieces, splits->alternatives))
-    explainSplit(group, piece, seconds, splits->isComplete);
-  return cheapestPieces == splits->pieces ? std::move(cheapest) : nullptr;
+       llvm::zip_equal(groups, splits.pieces, splits.alternatives))
+    explainSplit(group, piece, seconds, splits.isComplete);
+  return cheapestPieces == splits.pieces ? std::move(cheapest) : nullptr;
 }
 
 } // namespace whale

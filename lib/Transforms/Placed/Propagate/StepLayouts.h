@@ -28,11 +28,13 @@ public:
   StepLayouts(mlir::func::FuncOp function, const Cluster &cluster,
               const StepMeshes &meshes);
 
-  /// Decides all layouts as the strategies say. May be called again after
-  /// regions were multiplied; the cuts of parameters then stay.
+  /// Decides all layouts as the strategies say.
   void followStrategies();
   /// Decides them as the program's own shardings say, and removes these.
   void followHints(const ShardingHints &hints);
+  /// Lays a loop out like the one that it was made of: each of its regions like
+  /// that of the same micro-batch.
+  void addCopy(MicroBatchesOp loop, MicroBatchesOp copy);
 
   /// What was decided along each axis of the meshes.
   llvm::ArrayRef<std::unique_ptr<AxisPropagation>> getAxes() const {
@@ -56,11 +58,10 @@ private:
                                       llvm::ArrayRef<ParameterGroup> groups,
                                       llvm::ArrayRef<unsigned> pieces) const;
   /// Returns what was propagated in the trial of the choice, if it is at hand.
-  std::unique_ptr<AxisPropagation>
-  chooseParameterSplits(llvm::ArrayRef<ParameterGroup> groups,
-                        const AxisPropagation &batch,
-                        const Factorization &factorization, size_t most);
-  void tryWholeSums(AxisPropagation::Options options, bool mayExplain);
+  std::unique_ptr<AxisPropagation> chooseParameterSplits(
+      llvm::ArrayRef<ParameterGroup> groups, const AxisPropagation &batch,
+      const Factorization &factorization, size_t most, SplitChoice &splits);
+  void tryWholeSums(AxisPropagation::Options options);
 
   mlir::func::FuncOp function;
   const Cluster &cluster;
@@ -70,8 +71,6 @@ private:
   llvm::SmallVector<int64_t> feeds;
   std::vector<std::unique_ptr<AxisPropagation>> axes;
   llvm::DenseMap<mlir::Value, AxisState> batchSeeds;
-  /// How the parameters of split TaskGraphs are cut, once that is decided.
-  std::optional<SplitChoice> splits;
 };
 
 } // namespace whale
