@@ -10,8 +10,9 @@
 // its outputs are the values that an operation outside of it uses; those that
 // are inputs or constants are passed around it. pruneSegments drops dead
 // results, from the last segment on, until nothing changes; each change
-// collects the calls again. addSegments compares functions of equal hash alone;
-// hashes are computed in parallel.
+// collects the calls again. addSegments compares a function to the first one of
+// its hash, in parallel: of two that differ and have one hash, which is next to
+// impossible, copies stay.
 //
 //===----------------------------------------------------------------------===//
 
@@ -266,7 +267,8 @@ void pruneSegments(func::FuncOp rankClass,
 
 /// Of functions that are equal the same; names are left out.
 static llvm::hash_code hashSegment(func::FuncOp segment) {
-  llvm::hash_code hash = mlir::hash_value(segment.getFunctionType());
+  llvm::hash_code hash =
+      llvm::hash_combine(segment.getFunctionType(), segment.getArgAttrsAttr());
   llvm::DenseMap<Value, unsigned> numbers;
   auto number = [&](Value value) {
     numbers.try_emplace(value, numbers.size());
@@ -298,37 +300,48 @@ static bool areEqual(func::FuncOp a, func::FuncOp b) {
 
 void addSegments(ModuleOp module, ArrayRef<func::FuncOp> rankClasses,
                  ArrayRef<std::vector<func::FuncOp>> segments) {
+  MLIRContext *context = module.getContext();
   std::vector<std::vector<size_t>> hashes(segments.size());
-  parallelFor(module.getContext(), 0, segments.size(), [&](size_t i) {
+  parallelFor(context, 0, segments.size(), [&](size_t i) {
     for (func::FuncOp segment : segments[i])
       hashes[i].push_back(hashSegment(segment));
   });
-  std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> known;
-  unsigned count = 0;
-  for (auto [i, rankClass] : llvm::enumerate(rankClasses)) {
-    llvm::StringMap<StringAttr> names;
-    for (size_t number = 0; number < segments[i].size(); ++number) {
-      func::FuncOp segment = segments[i][number];
-      StringRef before = segment.getName();
-      auto &alike = known[hashes[i][number]];
-      auto same = llvm::find_if(
-          alike, [&](func::FuncOp other) { return areEqual(segment, other); });
-      if (same != alike.end()) {
-        names[before] = same->getNameAttr();
-        segment.erase();
-        continue;
-      }
-      std::string name = ("segment_" + Twine(count++)).str();
-      auto attribute = StringAttr::get(module.getContext(), name);
-      names[before] = attribute;
-      segment.setName(attribute);
-      module.push_back(segment);
-      alike.push_back(segment);
+  // The first one of a hash stands for those that are equal to it.
+  std::unordered_map<size_t, func::FuncOp> firstOf;
+  for (size_t i = 0; i < segments.size(); ++i)
+    for (auto [hash, segment] : llvm::zip_equal(hashes[i], segments[i]))
+      firstOf.try_emplace(hash, segment);
+  std::vector<std::vector<func::FuncOp>> same(segments.size());
+  parallelFor(context, 0, segments.size(), [&](size_t i) {
+    for (auto [hash, segment] : llvm::zip_equal(hashes[i], segments[i])) {
+      func::FuncOp first = firstOf.at(hash);
+      same[i].push_back(first == segment || areEqual(segment, first) ? first
+                                                                     : segment);
     }
-    func::FuncOp function = rankClass;
-    for (auto call : function.front().getOps<func::CallOp>())
-      call.setCallee(names.at(call.getCallee()));
-  }
+  });
+  llvm::DenseMap<Operation *, FlatSymbolRefAttr> symbols;
+  for (size_t i = 0; i < segments.size(); ++i)
+    for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
+      if (segment == first)
+        symbols[first] = FlatSymbolRefAttr::get(
+            context, ("segment_" + Twine(symbols.size())).str());
+  parallelFor(context, 0, segments.size(), [&](size_t i) {
+    llvm::StringMap<FlatSymbolRefAttr> callees;
+    for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
+      callees[func::FuncOp(segment).getName()] = symbols.at(first);
+    func::FuncOp rankClass = rankClasses[i];
+    for (auto call : rankClass.front().getOps<func::CallOp>())
+      call.setCalleeAttr(callees.at(call.getCallee()));
+    for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
+      if (segment != first)
+        func::FuncOp(segment).erase();
+  });
+  for (size_t i = 0; i < segments.size(); ++i)
+    for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
+      if (segment == first) {
+        first.setName(symbols.at(first).getValue());
+        module.push_back(first);
+      }
 }
 
 } // namespace whale
