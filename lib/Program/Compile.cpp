@@ -469,6 +469,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
   emit.name = name.str();
   emit.plan = summary.str();
   emit.verify = isVerifyEachSet();
+  emit.leavesMemory = options.leavesMemory;
   if (isGpu() && !isCpu())
     for (const MemoryNeed &need : needs)
       emit.workspaceBytes.push_back(need.scratchBytes);

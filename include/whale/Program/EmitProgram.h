@@ -37,6 +37,8 @@ struct EmitOptions {
   /// Whether to check the program as CheckTransfers.h and CheckValues.h
   /// do: a fault is one of the compiler.
   bool verify = false;
+  /// As in CompileOptions.
+  bool leavesMemory = false;
 };
 
 /// Writes the program of `module`, whose rank class functions
