@@ -84,7 +84,8 @@ int64_t ClassEmitter::wholeBuffer(int64_t number) {
 }
 
 int64_t ClassEmitter::buffer(int64_t number, RankedTensorType type) {
-  type = RankedTensorType::get(type.getShape(), type.getElementType());
+  if (type.getEncoding())
+    type = RankedTensorType::get(type.getShape(), type.getElementType());
   std::vector<format::BufferInfo> &buffers = result.body.buffers;
   auto [it, isNew] = numbers.try_emplace({number, type}, buffers.size());
   if (!isNew)
@@ -427,6 +428,7 @@ std::optional<int64_t> ClassEmitter::originOf(Location loc) {
 }
 
 LogicalResult ClassEmitter::block(Block &block, List &list) {
+  list.reserve(block.getOperations().size());
   for (Operation &op : block.without_terminator())
     if (failed(instruction(op, list)))
       return failure();

@@ -170,7 +170,17 @@ void AxisPropagation::run() {
   // Six loops inside one another may try two layouts each.
   constexpr int64_t roundsPerLoop = 64, leastRounds = 4096;
   roundsLeft = leastRounds;
-  function.walk([&](hlo::WhileOp) { roundsLeft += roundsPerLoop; });
+  size_t values = function.getNumArguments(), operands = 0;
+  function.walk([&](Operation *op) {
+    if (isa<hlo::WhileOp>(op))
+      roundsLeft += roundsPerLoop;
+    values += op->getNumResults();
+    operands += op->getNumOperands();
+  });
+  // They would grow, and be hashed again, a dozen times.
+  states.reserve(values);
+  moves.reserve(values);
+  required.reserve(operands);
   findWishes();
   findGathered();
   visitBlock(function.front());
