@@ -86,7 +86,7 @@ private:
   void greet(Connection &connection, const Frame &frame);
   void join(Connection &connection);
   void gather();
-  void lose(Connection &connection);
+  void lose(Connection &connection, int error = 0);
   void watch();
   double limit() const;
   double patience() const;
@@ -194,8 +194,10 @@ void Server::accept() {
     lose(*std::ranges::find_if(connections, isStranger));
   int socket =
       accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (socket >= 0)
-    connections.emplace_back().socket = socket;
+  if (socket < 0)
+    return;
+  watchLink(socket);
+  connections.emplace_back().socket = socket;
 }
 
 void Server::read(Connection &connection) {
@@ -207,7 +209,7 @@ void Server::read(Connection &connection) {
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       return;
     if (size <= 0)
-      return lose(connection);
+      return lose(connection, size < 0 ? errno : 0);
     connection.in.append(buffer, size);
     // Any bytes are a sign of life: a long frame takes a while.
     if (connection.isMember)
@@ -235,7 +237,7 @@ void Server::write(Connection &connection) {
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       return;
     if (size < 0)
-      return lose(connection);
+      return lose(connection, errno);
     connection.sent += size;
     if (connection.sent < bytes.size())
       continue;
@@ -278,8 +280,8 @@ bool Server::isTold() const {
          std::ranges::all_of(members, &Member::knowsFailure);
 }
 
-/// The other end of the connection has closed it.
-void Server::lose(Connection &connection) {
+/// The connection has ended, with this error if it was not closed.
+void Server::lose(Connection &connection, int error) {
   connection.isClosed = true;
   if (!connection.isMember) {
     if (connection.process)
@@ -293,7 +295,9 @@ void Server::lose(Connection &connection) {
     return;
   const Progress &last = member.progress;
   const std::string &doing = last.busy.empty() ? last.waiting : last.busy;
-  fail(members.nameOf(member) + " has ended unexpectedly" +
+  fail(members.nameOf(member) +
+       (isUnreachable(error) ? " cannot be reached any more"
+                             : " has ended unexpectedly") +
        (last.isInStep && !doing.empty() ? ": when it was last heard, " + doing
                                         : "") +
        members.whoWait());

@@ -405,8 +405,9 @@ void Joined::work() {
     if (size < 0 && errno == EINTR)
       continue;
     if (size <= 0) {
-      setError(coordinatorName +
-               ", which coordinates the others, has ended unexpectedly");
+      setError(coordinatorName + ", which coordinates the others, " +
+               (size < 0 && isUnreachable(errno) ? "cannot be reached any more"
+                                                 : "has ended unexpectedly"));
       // Only `isEnding` ends the thread.
       Lock lock(mutex);
       changed.wait(lock, [&] { return isEnding; });

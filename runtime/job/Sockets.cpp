@@ -95,6 +95,22 @@ std::string hostName() {
   return name;
 }
 
+void watchLink(int socket) {
+  // What is sent must be received in time; where nothing is, the kernel asks.
+  // Long enough for a switch that starts anew.
+  constexpr int seconds = 20, on = 1, idle = seconds / 2, pause = seconds / 4;
+  constexpr unsigned milliseconds = seconds * 1000;
+  setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds,
+             sizeof(milliseconds));
+  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+  setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &pause, sizeof(pause));
+}
+
+bool isUnreachable(int error) {
+  return error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
 int millisecondsTo(Clock::time_point end) {
   auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
@@ -155,7 +171,7 @@ int connectTo(const std::string &host, int port, Clock::time_point end,
     if (found >= 0) {
       int on = 1;
       setsockopt(found, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-      setsockopt(found, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+      watchLink(found);
       return found;
     }
     if (Clock::now() > end)

@@ -24,6 +24,13 @@ std::string hostName();
 /// The milliseconds until a time, for poll.
 int millisecondsTo(std::chrono::steady_clock::time_point end);
 
+/// Has a connection end with an error when its other host has answered nothing
+/// for 20 seconds, as one that is gone. That of a process that does not read
+/// answers.
+void watchLink(int socket);
+/// Whether the error of a connection is one of these.
+bool isUnreachable(int error);
+
 /// A connection with who listens there, or does so before `end`; else -1, and
 /// in `what` the reason.
 int connectTo(const std::string &host, int port,

@@ -289,13 +289,20 @@ def test_a_process_of_another_host_dies(
     assert texts[2] == f"error: process 2 ({place}) was ended by signal 9\n"
 
 
-def test_a_dropped_link(tmp_path: pathlib.Path, hosts: Hosts) -> None:
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    # Without a limit, connections with the first process see it themselves.
+    [(3, 3 + 5), pytest.param(0, 20 + 5, marks=pytest.mark.long)],
+)
+def test_a_dropped_link(
+    tmp_path: pathlib.Path, hosts: Hosts, limit: int, seconds: float
+) -> None:
     program = compile_(tmp_path, "replicate", devices=FOUR_HOSTS)
-    job = hosts.start(program, ENDLESS, "--progress-limit=3")
+    job = hosts.start(program, ENDLESS, f"--progress-limit={limit}")
     time.sleep(2)
     try:
         hosts.do(4, "ip link set port3 down")
-        texts = ends(job[:3], 3 + 5)
+        texts = ends(job[:3], seconds)
         assert "process 3 (host host3" in texts[0]
         assert "cannot be reached" in texts[0]
         # It cannot know more than that the others do not answer.
