@@ -96,7 +96,8 @@ def program(arrays, places, many):
     return results
 
 
-def main():
+def lower() -> str:
+    """The program's text."""
     arrays = [
         jax.ShapeDtypeStruct(shape, dtype)
         for shape in SHAPES
@@ -104,9 +105,12 @@ def main():
     ]
     places = jax.ShapeDtypeStruct((4,), jnp.int32)
     many = jax.ShapeDtypeStruct((200,), jnp.int32)
-    text = jax.jit(program).lower(arrays, places, many).as_text()
+    return jax.jit(program).lower(arrays, places, many).as_text()
+
+
+def main() -> None:
     with open(sys.argv[1], "w") as file:
-        file.write(text)
+        file.write(lower())
 
 
 if __name__ == "__main__":
