@@ -1,12 +1,13 @@
 #!/usr/bin/env python
 """Writes conformance cases for every operation and element type.
 
-    generate.py FOLDER [--only PART] [--seed N] [--texts]
+    generate.py FOLDER [--only NAMES] [--part NAMES] [--seed N] [--texts]
 
 Each case is NAME.mlir with one small function @main, and NAME.npz with its
 arguments (random numbers and those that arithmetic goes wrong with) and the
 results that XLA's CPU backend gives. run.py runs them. With --texts there are
-only the .mlir files, and XLA is not asked.
+only the .mlir files, and XLA is not asked. NAMES is a regular expression;
+--part counts unless WHALE_TEST_FULL is in the environment.
 """
 
 from __future__ import annotations
@@ -82,9 +83,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default="", help="a regular expression")
+    parser.add_argument(
+        "--part", default="", help="the same, unless tests are long"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--texts", action="store_true")
     args = parser.parse_args()
+    if "WHALE_TEST_FULL" not in os.environ:
+        args.only = args.only or args.part
     args.folder.mkdir(parents=True, exist_ok=True)
     context = jax_mlir.make_ir_context()
     lapack._lapack.initialize()

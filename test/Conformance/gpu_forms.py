@@ -19,12 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from orders import run_orders, run_text
+from orders import SEEDS, run_orders, run_text
 
 # Lines of one element, several lines of a block, parts that fill a block and
 # do not, and several rounds of merging.
 SHAPES = [(3, 1), (5, 6), (3, 7, 4), (300, 2), (2, 1024), (1025,), (2, 5000)]
-SEEDS = ("0", "77")
 
 
 def first_nan(a, b):
@@ -327,7 +326,7 @@ def main() -> None:
     arguments = list(make_arguments(np.random.default_rng(0)))
     count, wrong = 0, check_divided(arguments[1:3])
     for lowered in (jax.jit(program).lower(arguments), Linked(arguments)):
-        expected, runs = run_orders(lowered, arguments, SEEDS)
+        expected, runs = run_orders(lowered, arguments)
         count += len(expected)
         for seed, results in zip(SEEDS, runs):
             for number, (a, b) in enumerate(zip(expected, results)):

@@ -3,7 +3,8 @@
 
     run.py [FOLDER|FILE.mlir...] [--filter PART] [--jobs N] [--json OUT.json]
            [--cluster N|C.json] [--target cpu|cuda-emulated]
-           [--at-least PERCENT] [--failures] [--every N] [--report]
+           [--at-least PERCENT] [--failures] [--every N] [--together N]
+           [--report]
 
 Without a folder, the cases are those that generate.py writes, made afresh.
 --report writes the scores to docs/conformance.md.
@@ -37,6 +38,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "python"))
 
 from cases import BadCase, Case, Tensor, read_cases  # noqa: E402
+from join import join_texts  # noqa: E402
 
 from whale import compiler, native  # noqa: E402
 from whale.array import array_class  # noqa: E402
@@ -145,11 +147,8 @@ def difference(actual: np.ndarray, expected: np.ndarray, dtype: str) -> str:
     )
 
 
-def run_case(case: Case, cluster: str, target: str = "cpu") -> str:
-    """What is wrong with a case; nothing if it is right."""
-    results = run_program(
-        case.text, case.arguments, case.results, cluster, target
-    )
+def judge(case: Case, results: Sequence[np.ndarray]) -> str:
+    """What is wrong with a case that gives this; nothing if it is right."""
     for check in case.checks:
         expected = check.expected
         if isinstance(expected, int):
@@ -161,34 +160,70 @@ def run_case(case: Case, cluster: str, target: str = "cpu") -> str:
     return ""
 
 
-def work(paths: list[str], cluster: str, target: str, to: Connection) -> None:
-    """Runs the cases of the files and tells of each before and after."""
-    for path in paths:
-        try:
-            cases = read_cases(pathlib.Path(path))
-        except (BadCase, ValueError, IndexError, KeyError) as error:
-            to.send(("case", path, pathlib.Path(path).stem, "unread", []))
-            to.send(("done", f"cannot be read: {error}"))
-            cases = []
-        for case in cases:
-            to.send(
-                ("case", path, case.name, case.operation, sorted(case.dtypes))
-            )
+def run_cases(cases: list[Case], cluster: str, target: str) -> list[str]:
+    """What is wrong with each case. Raises what the compiler or the runtime
+    says of them as one program."""
+    text = cases[0].text
+    if len(cases) > 1:
+        text = join_texts([case.text for case in cases])
+    results = run_program(
+        text,
+        [argument for case in cases for argument in case.arguments],
+        [result for case in cases for result in case.results],
+        cluster,
+        target,
+    )
+    wrong = []
+    for case in cases:
+        wrong.append(judge(case, results[: len(case.results)]))
+        results = results[len(case.results) :]
+    return wrong
+
+
+def work(
+    paths: list[str], cluster: str, target: str, together: int, to: Connection
+) -> None:
+    """Runs the cases of the files and tells of each before and after; those of
+    `together` files as one program, if that can be."""
+    for start in range(0, len(paths), together):
+        files: dict[str, list[Case]] = {}
+        for path in paths[start : start + together]:
             try:
-                wrong = run_case(case, cluster, target)
-            except Exception as error:  # Each case is judged by itself.
-                wrong = str(error).splitlines()[0] or repr(error)
-            to.send(("done", wrong))
-        to.send(("file", path))
+                files[path] = read_cases(pathlib.Path(path))
+            except (BadCase, ValueError, IndexError, KeyError) as error:
+                to.send(("case", path, pathlib.Path(path).stem, "unread", []))
+                to.send(("done", f"cannot be read: {error}"))
+                files[path] = []
+        found: list[str] = []
+        if together > 1:
+            # Else each says what it has.
+            with contextlib.suppress(Exception):
+                found = run_cases(sum(files.values(), []), cluster, target)
+        for path, cases in files.items():
+            for case in cases:
+                about = case.name, case.operation, sorted(case.dtypes)
+                to.send(("case", path, *about))
+                try:
+                    wrong = (
+                        found.pop(0)
+                        if found
+                        else run_cases([case], cluster, target)[0]
+                    )
+                except Exception as error:  # Each case is judged by itself.
+                    wrong = str(error).splitlines()[0] or repr(error)
+                to.send(("done", wrong))
+            to.send(("file", path))
     to.close()
 
 
 class Worker:
     """A process with a share of the files; started anew where it dies."""
 
-    def __init__(self, paths: list[str], cluster: str, target: str):
+    def __init__(
+        self, paths: list[str], cluster: str, target: str, together: int
+    ):
         self.paths, self.cluster = list(paths), cluster
-        self.target = target
+        self.target, self.together = target, together
         self.current: tuple | None = None
         self.start()
 
@@ -196,7 +231,8 @@ class Worker:
         # Unlike a queue's, what a pipe was given arrives after a crash too.
         self.pipe, end = multiprocessing.Pipe(duplex=False)
         self.process = multiprocessing.Process(
-            target=work, args=(self.paths, self.cluster, self.target, end)
+            target=work,
+            args=(self.paths, self.cluster, self.target, self.together, end),
         )
         self.since = time.monotonic()
         self.process.start()
@@ -209,6 +245,11 @@ class Worker:
         self.pipe.close()
         if not self.paths:
             return []
+        if self.together > 1:
+            # One of several; the next process runs each by itself.
+            self.together = 1
+            self.start()
+            return []
         path = self.paths.pop(0)
         case = self.current or (path, pathlib.Path(path).stem, "unread", [])
         self.current = None
@@ -218,11 +259,18 @@ class Worker:
 
 
 def run_files(
-    paths: list[str], cluster: str, target: str, jobs: int, timeout: float
+    paths: list[str],
+    cluster: str,
+    target: str,
+    jobs: int,
+    timeout: float,
+    together: int,
 ) -> list[tuple]:
     """(name, operation, dtypes, what is wrong) of every case."""
     jobs = max(1, min(jobs, len(paths)))
-    workers = [Worker(paths[i::jobs], cluster, target) for i in range(jobs)]
+    workers = [
+        Worker(paths[i::jobs], cluster, target, together) for i in range(jobs)
+    ]
     results: list[tuple] = []
     while workers:
         ready = wait([worker.pipe for worker in workers], timeout=1)
@@ -371,6 +419,9 @@ def main() -> int:
     parser.add_argument("--json", help="writes the results there")
     parser.add_argument("--at-least", type=float, default=100)
     parser.add_argument("--failures", action="store_true")
+    parser.add_argument(
+        "--together", type=int, default=1, help="files that are one program"
+    )
     parser.add_argument("--every", type=int, default=1, help="one file of N")
     parser.add_argument(
         "--report", action="store_true", help="write docs/conformance.md"
@@ -389,7 +440,12 @@ def main() -> int:
     begin = time.monotonic()
     files = files[:: args.every]
     results = run_files(
-        files, args.cluster, args.target, args.jobs, args.timeout
+        files,
+        args.cluster,
+        args.target,
+        args.jobs,
+        args.timeout,
+        args.together,
     )
     show(results, args.failures)
     print(f"{len(results)} cases in {time.monotonic() - begin:.0f} s")
