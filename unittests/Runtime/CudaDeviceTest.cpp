@@ -68,10 +68,21 @@ DeviceMaker onMachine(MachineOptions options,
   };
 }
 
+/// Devices that are gone have given back all.
+void expectNothingIsLeft() {
+  EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+  EXPECT_TRUE(machine->memory.empty());
+  EXPECT_TRUE(machine->streams.empty());
+  EXPECT_TRUE(machine->events.empty());
+  EXPECT_TRUE(machine->modules.empty());
+  EXPECT_TRUE(machine->graphs.empty());
+  EXPECT_TRUE(machine->executables.empty());
+}
+
 DeviceMaker seeded(uint64_t seed) {
   DeviceConformance::afterwards = [] {
     if (machine)
-      EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+      expectNothingIsLeft();
   };
   return onMachine({.seed = seed});
 }
@@ -426,26 +437,28 @@ TEST(CudaDevice, AnArrayOutlivesItsDevice) {
 //===----------------------------------------------------------------------===//
 
 TEST(CudaDevice, RunsThatAreAlikeBecomeAGraph) {
-  Devices all(onMachine({.seed = 3}), 1);
-  Integers memory(*all.devices[0], 3);
-  KernelLaunch add = {addOne, {0, 1}, 4, 1}, next = {addOne, {1, 2}, 4, 1};
-  int repeated = 0;
-  for (int run = 0; run < 5; ++run) {
-    memory.fill(0, 10 * run);
-    all.run([&](int64_t, Device &device) {
-      if (device.repeat(memory.table, 0)) {
-        ++repeated;
-        return;
-      }
-      device.beginRecording(memory.table, 0);
-      device.launch(compute, add, memory.table);
-      device.launch(compute, next, memory.table);
-      device.endRecording();
-    });
-    EXPECT_EQ(memory.at(2)[0], 10 * run + 2);
+  {
+    Devices all(onMachine({.seed = 3}), 1);
+    Integers memory(*all.devices[0], 3);
+    KernelLaunch add = {addOne, {0, 1}, 4, 1}, next = {addOne, {1, 2}, 4, 1};
+    int repeated = 0;
+    for (int run = 0; run < 5; ++run) {
+      memory.fill(0, 10 * run);
+      all.run([&](int64_t, Device &device) {
+        if (device.repeat(memory.table, 0)) {
+          ++repeated;
+          return;
+        }
+        device.beginRecording(memory.table, 0);
+        device.launch(compute, add, memory.table);
+        device.launch(compute, next, memory.table);
+        device.endRecording();
+      });
+      EXPECT_EQ(memory.at(2)[0], 10 * run + 2);
+    }
+    EXPECT_EQ(repeated, 3);
   }
-  EXPECT_EQ(repeated, 3);
-  EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+  expectNothingIsLeft();
 }
 
 TEST(CudaDevice, AGraphIsOfItsAddressesAlone) {
