@@ -126,7 +126,8 @@ class Hosts:
     """Four hosts: namespaces with names, addresses and links of their own,
     which meet in the bridge of a fifth."""
 
-    def __init__(self, exits: contextlib.ExitStack) -> None:
+    def __init__(self, exits: contextlib.ExitStack, interface: str) -> None:
+        self.interface = interface
         self.names = [f"host{i}" for i in range(4)]
         self.addresses = [f"10.77.0.{i + 1}" for i in range(4)]
         self.spaces = []
@@ -144,13 +145,13 @@ class Hosts:
         for i in range(4):
             self.do(
                 4,
-                f"ip link add port{i} type veth peer name eth0"
+                f"ip link add port{i} type veth peer name {interface}"
                 f" netns {self.spaces[i]}",
             )
             self.do(4, f"ip link set port{i} master br0")
             self.do(4, f"ip link set port{i} up")
-            self.do(i, f"ip address add {self.addresses[i]}/24 dev eth0")
-            self.do(i, "ip link set eth0 up")
+            self.do(i, f"ip address add {self.addresses[i]}/24 dev {interface}")
+            self.do(i, f"ip link set {interface} up")
             self.do(i, "ip link set lo up")
 
     def enter(self, host: int) -> list[str]:
@@ -158,6 +159,13 @@ class Hosts:
 
     def do(self, host: int, command: str) -> None:
         subprocess.run([*self.enter(host), *command.split()], check=True)
+
+    def rename(self, old: str, new: str) -> None:
+        """The interface of each host."""
+        for host in range(4):
+            self.do(host, f"ip link set {old} down")
+            self.do(host, f"ip link set {old} name {new}")
+            self.do(host, f"ip link set {new} up")
 
     def start(
         self, program: pathlib.Path, *options: str
@@ -189,8 +197,12 @@ def hosts() -> Iterator[Hosts]:
     probe = subprocess.run(["unshare", "-n", "-u", "true"], check=False)
     if probe.returncode != 0:
         pytest.skip("namespaces cannot be made here")
+    # UCX looks for interfaces there, which are those of the machine.
+    listed = sorted(set(os.listdir("/sys/class/net")) - {"lo"})
+    if not listed:
+        pytest.skip("/sys/class/net lists no interface")
     with contextlib.ExitStack() as exits:
-        yield Hosts(exits)
+        yield Hosts(exits, listed[0])
 
 
 def ends(job: list[subprocess.Popen[str]], seconds: float) -> list[str]:
@@ -213,7 +225,8 @@ def test_four_hosts(tmp_path: pathlib.Path, hosts: Hosts) -> None:
     for i in range(4):
         hosts.do(
             i,
-            "tc qdisc add dev eth0 root tbf rate 400mbit burst 64k latency 1s",
+            f"tc qdisc add dev {hosts.interface} root"
+            " tbf rate 400mbit burst 64k latency 1s",
         )
     # Links are limited by the kernel, and have a latency by emulation.
     network = tmp_path / "network.json"
@@ -229,7 +242,7 @@ def test_four_hosts(tmp_path: pathlib.Path, hosts: Hosts) -> None:
     # An all-reduce is six steps of a ring.
     assert json.loads(stats.read_text())["step_time_s"] >= 6 * 0.02
     for i in range(4):
-        hosts.do(i, "tc qdisc del dev eth0 root")
+        hosts.do(i, f"tc qdisc del dev {hosts.interface} root")
     assert bits(program, "one") == bits(program, "hosts")
 
 
@@ -311,6 +324,20 @@ def test_a_dropped_link(
         for process in job:
             process.kill()
         hosts.do(4, "ip link set port3 up")
+
+
+def test_interfaces_that_are_not_listed(
+    tmp_path: pathlib.Path, hosts: Hosts
+) -> None:
+    program = compile_(tmp_path, "replicate", devices=FOUR_HOSTS)
+    hosts.rename(hosts.interface, "unlisted")
+    try:
+        texts = ends(hosts.start(program, "--steps=3"), 30)
+    finally:
+        hosts.rename("unlisted", hosts.interface)
+    # Shared memory would do, but slowly.
+    assert len(set(texts)) == 1
+    assert "UCX finds no network between process" in texts[0]
 
 
 def test_devices_of_a_node_on_two_hosts(

@@ -257,6 +257,7 @@ void UcxMover::connect(const Exchange &exchange) {
   std::vector<std::string> addresses = exchange(mine);
   self = std::ranges::find(addresses, mine) - addresses.begin();
   std::vector<bool> canRead = whoseMemoryIsReadable(exchange, self);
+  std::vector<std::string> hosts = exchange(hostId());
   // The vector keeps its memory from here on: UCX is given its elements.
   peers.resize(addresses.size());
   for (size_t i = 0; i < peers.size(); ++i) {
@@ -272,9 +273,16 @@ void UcxMover::connect(const Exchange &exchange) {
     };
     ep.err_handler.arg = &peers[i];
     ucs_status_t status = ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint);
+    if (status == UCS_ERR_UNREACHABLE && hosts[i] != hosts[self])
+      throw Error("UCX finds no network between process " +
+                  std::to_string(self) + " and process " + std::to_string(i) +
+                  ", which is on another host: /sys/class/net must list the "
+                  "interfaces of the process's network namespace (mount -t "
+                  "sysfs)");
     if (status == UCS_ERR_UNREACHABLE) {
       // Where UCX finds no sockets (a container without /sys), there is only
-      // shared memory.
+      // shared memory. It would do for hosts that are namespaces and share
+      // /dev/shm, but does not wake who sleeps in another one.
       ep.err_mode = UCP_ERR_HANDLING_MODE_NONE;
       status = ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint);
     }
