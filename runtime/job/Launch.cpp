@@ -48,6 +48,8 @@ struct Launch {
   int port;
   /// Of the first process of all; else -1.
   int listener = -1;
+  /// What they run: a child of fork throws nothing.
+  std::string program;
   const std::vector<std::string> &arguments;
   const std::string &logDirectory;
 };
@@ -141,12 +143,11 @@ void Child::become(const Launch &launch) const {
          STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
   }
-  std::string program = std::filesystem::read_symlink("/proc/self/exe");
   std::vector<char *> words;
   for (const std::string &argument : launch.arguments)
     words.push_back(const_cast<char *>(argument.c_str()));
   words.push_back(nullptr);
-  execv(program.c_str(), words.data());
+  execv(launch.program.c_str(), words.data());
   _exit(127);
 }
 
@@ -249,8 +250,15 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
                  const std::string &logDirectory) {
   if (count == total)
     refuseOtherLaunchers();
-  Launch launch = {first, count,           total,     host,
-                   port,  /*listener=*/-1, arguments, logDirectory};
+  Launch launch = {first,
+                   count,
+                   total,
+                   host,
+                   port,
+                   /*listener=*/-1,
+                   std::filesystem::read_symlink("/proc/self/exe"),
+                   arguments,
+                   logDirectory};
   if (first == 0) {
     // Listening before anybody is started, so that no port is guessed.
     launch.listener = count == total ? job::listenOn(host, port)
