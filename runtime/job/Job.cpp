@@ -100,8 +100,8 @@ private:
 
   void meet();
   void stop();
-  void connect();
-  void authenticate();
+  void connect(Clock::time_point end);
+  void authenticate(Clock::time_point end);
   Frame read(Clock::time_point end);
   void send(Kind kind, const std::string &fields);
   void write(const std::string &bytes);
@@ -129,16 +129,17 @@ private:
   std::vector<std::weak_ptr<Reporter>> reporters;
 
   // Of the thread: bytes of frames that are not complete, when the coordinator
-  // was last heard, and how long it may be silent (0: for ever).
+  // was last heard, and how long it may be silent (0: for ever), which it says.
   std::string in, coordinatorName = "process 0";
   Clock::time_point heard = Clock::now();
-  std::chrono::milliseconds patience{0};
+  std::chrono::milliseconds patience;
   std::thread thread;
 };
 } // namespace
 
 Joined::Joined(const JobOptions &options)
-    : options(options), secret(readSecret()) {
+    : options(options), secret(readSecret()),
+      patience(static_cast<int64_t>(options.joinLimit * 1000)) {
   if (pipe2(wakePipe, O_CLOEXEC) != 0)
     throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
   try {
@@ -162,8 +163,11 @@ void Joined::meet() {
     socket = pair[0];
     coordinator = Coordinator::create(options, secret, listener, pair[1]);
   } else {
-    connect();
-    authenticate();
+    // The first process may have been given a socket that listens, but come to
+    // it much later.
+    auto end = Clock::now() + patience;
+    connect(end);
+    authenticate(end);
   }
   thread = std::thread([this] { work(); });
   Lock lock(mutex);
@@ -189,10 +193,7 @@ void Joined::stop() {
       close(std::exchange(*file, -1));
 }
 
-void Joined::connect() {
-  auto end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(options.joinLimit));
+void Joined::connect(Clock::time_point end) {
   std::string what;
   socket = connectTo(options.host, options.port, end, what);
   if (socket < 0)
@@ -228,7 +229,7 @@ Frame Joined::read(Clock::time_point end) {
   }
 }
 
-void Joined::authenticate() {
+void Joined::authenticate(Clock::time_point end) {
   std::string hello =
       Hello{.version = WHALE_VERSION_TEXT,
             .process = static_cast<uint64_t>(options.process),
@@ -239,8 +240,7 @@ void Joined::authenticate() {
             .program = options.program}
           .write();
   send(Kind::Hello, hello);
-  constexpr std::chrono::seconds limit(10);
-  Frame frame = read(Clock::now() + limit);
+  Frame frame = read(end);
   FieldReader fields(frame.fields);
   std::string nonce = fields.text(), program = fields.text(),
               proof = fields.text();

@@ -25,8 +25,8 @@ std::string hostName();
 int millisecondsTo(std::chrono::steady_clock::time_point end);
 
 /// Has a connection end with an error when its other host has answered nothing
-/// for 20 seconds, as one that is gone. That of a process that does not read
-/// answers.
+/// for 20 seconds, as one that is gone. That of a process that is stopped does,
+/// until more is sent than it keeps.
 void watchLink(int socket);
 /// Whether the error of a connection is one of these.
 bool isUnreachable(int error);

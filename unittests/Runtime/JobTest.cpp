@@ -138,17 +138,30 @@ TEST(Job, SomethingElseListens) {
   close(listener);
 }
 
-TEST(Job, TheFirstOneStopsWhileAnotherSends) {
-  int listener = job::listenOn("127.0.0.1", 0);
-  JobOptions options;
-  options.process = 1;
-  options.processes = 2;
-  options.port = job::portOf(listener);
-  options.reportSeconds = 0.1;
-  std::promise<void> hasFailed;
-  // Welcomes the process, says that it may be silent for half a second, and
-  // takes nothing any more.
-  std::thread first([&] {
+/// What says to be the first process: proves that it has the secret, does what
+/// a test wants, and takes nothing any more until it is destroyed.
+class SilentFirst {
+public:
+  using Put = std::function<void(job::Kind, const std::string &)>;
+  explicit SilentFirst(const std::function<void(const Put &)> &begin)
+      : thread([this, begin] { run(begin); }) {}
+  ~SilentFirst() {
+    isOver.set_value();
+    thread.join();
+    close(listener);
+  }
+
+  JobOptions options() const {
+    JobOptions options;
+    options.process = 1;
+    options.processes = 2;
+    options.port = job::portOf(listener);
+    options.reportSeconds = 0.1;
+    return options;
+  }
+
+private:
+  void run(const std::function<void(const Put &)> &begin) {
     using namespace job;
     int file = accept(listener, nullptr, nullptr);
     std::string in;
@@ -176,24 +189,48 @@ TEST(Job, TheFirstOneStopsWhileAnotherSends) {
                         .text(prove("", "coordinator", hello, challenge))
                         .take());
     next();
-    put(Kind::Welcome, FieldWriter().text("process 0 (host a, pid 7)").take());
-    put(Kind::Beat, FieldWriter().number(500).take());
-    hasFailed.get_future().wait();
+    begin(put);
+    isOver.get_future().wait();
     close(file);
+  }
+
+  const int listener = job::listenOn("127.0.0.1", 0);
+  std::promise<void> isOver;
+  std::thread thread;
+};
+
+TEST(Job, TheFirstOneStopsWhileAnotherSends) {
+  // It may be silent for half a second.
+  SilentFirst first([](const SilentFirst::Put &put) {
+    put(job::Kind::Welcome,
+        job::FieldWriter().text("process 0 (host a, pid 7)").take());
+    put(job::Kind::Beat, job::FieldWriter().number(500).take());
   });
   std::string error;
   try {
-    std::shared_ptr<Job> job = Job::join(options);
+    std::shared_ptr<Job> job = Job::join(first.options());
     job->allGather("x", std::string(64 << 20, 'x'));
   } catch (const Error &failure) {
     error = failure.what();
   }
-  hasFailed.set_value();
-  first.join();
-  close(listener);
   EXPECT_TRUE(error.starts_with(
       "process 0 (host a, pid 7), which coordinates the others, has "
       "given no sign of life"))
+      << error;
+}
+
+TEST(Job, TheFirstOneStopsWhileAnotherJoins) {
+  SilentFirst first([](const SilentFirst::Put &) {});
+  JobOptions options = first.options();
+  options.joinLimit = 0.5;
+  std::string error;
+  try {
+    Job::join(options);
+  } catch (const Error &failure) {
+    error = failure.what();
+  }
+  EXPECT_TRUE(error.starts_with("process 0, which coordinates the others, has "
+                                "given no sign of life"))
       << error;
 }
 
