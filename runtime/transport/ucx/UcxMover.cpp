@@ -52,7 +52,10 @@ constexpr std::chrono::milliseconds cancelLimit(500);
 /// receiver first, which would wake both ends once more: a copy costs less.
 constexpr size_t wholeBytes = 32 << 10;
 /// A sleep ends after so long, for the worker to look after its keep-alive.
-constexpr int lookAfterMs = 1000;
+constexpr std::chrono::milliseconds lookAfter(1000);
+/// Where no message wakes a process that waits for one, sleeps grow from the
+/// first to the second.
+constexpr std::chrono::microseconds firstNap(50), longestNap(500);
 
 /// The functions of UCX. It is opened when it is first used: from then on it
 /// handles signals of errors and watches the allocation of memory, which
@@ -148,10 +151,10 @@ public:
             bool isSynchronous, int64_t &pending) override;
   void receive(int64_t process, Tag tag, void *data, size_t bytes,
                int64_t &pending) override;
-  bool progress() override { return ucx.ucp_worker_progress(worker) != 0; }
+  bool progress() override;
   void sleep() override;
   void wake() override { raise(wakeEvents); }
-  bool isWatchable() const override { return true; }
+  bool isWatchable() const override { return !isUnwoken; }
   bool arm() override;
   void disarm() override { setWatched(false); }
   void watch() override;
@@ -208,6 +211,10 @@ private:
   /// `workerEvents` while `isWatched`.
   int watched = -1, wakeWatchEvents = -1;
   bool isWatched = false;
+  /// Whether some process sends by shared memory from another namespace of the
+  /// network: what wakes who sleeps is a socket, which does not reach it.
+  bool isUnwoken = false;
+  std::chrono::microseconds nap = firstNap;
   std::vector<Peer> peers;
   /// This process.
   int64_t self = 0;
@@ -273,16 +280,10 @@ void UcxMover::connect(const Exchange &exchange) {
     };
     ep.err_handler.arg = &peers[i];
     ucs_status_t status = ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint);
-    if (status == UCS_ERR_UNREACHABLE && hosts[i] != hosts[self])
-      throw Error("UCX finds no network between process " +
-                  std::to_string(self) + " and process " + std::to_string(i) +
-                  ", which is on another host: /sys/class/net must list the "
-                  "interfaces of the process's network namespace (mount -t "
-                  "sysfs)");
     if (status == UCS_ERR_UNREACHABLE) {
-      // Where UCX finds no sockets (a container without /sys), there is only
-      // shared memory. It would do for hosts that are namespaces and share
-      // /dev/shm, but does not wake who sleeps in another one.
+      // Where UCX finds no sockets (no interface is listed in /sys/class/net),
+      // there is only shared memory, also between hosts that are namespaces.
+      isUnwoken |= hosts[i] != hosts[self];
       ep.err_mode = UCP_ERR_HANDLING_MODE_NONE;
       status = ucx.ucp_ep_create(worker, &ep, &peers[i].endpoint);
     }
@@ -436,9 +437,22 @@ bool UcxMover::isIdle() {
   return true;
 }
 
+bool UcxMover::progress() {
+  if (!ucx.ucp_worker_progress(worker))
+    return false;
+  nap = firstNap;
+  return true;
+}
+
 void UcxMover::sleep() {
+  std::chrono::microseconds time = lookAfter;
+  if (isUnwoken && !calls.empty()) {
+    time = nap;
+    nap = std::min(nap * 2, longestNap);
+  }
   pollfd files[] = {{workerEvents, POLLIN, 0}, {wakeEvents, POLLIN, 0}};
-  if (isIdle() && poll(files, 2, lookAfterMs) > 0 && files[1].revents)
+  timespec limit = {time.count() / 1'000'000, time.count() % 1'000'000 * 1000};
+  if (isIdle() && ppoll(files, 2, &limit, nullptr) > 0 && files[1].revents)
     clear(wakeEvents);
 }
 
@@ -451,7 +465,7 @@ bool UcxMover::arm() {
 
 void UcxMover::watch() {
   epoll_event event;
-  if (epoll_wait(watched, &event, 1, lookAfterMs) > 0)
+  if (epoll_wait(watched, &event, 1, lookAfter.count()) > 0)
     clear(wakeWatchEvents);
 }
 
