@@ -331,7 +331,7 @@ def test_a_dropped_link(
 def test_interfaces_that_are_not_listed(
     tmp_path: pathlib.Path, hosts: Hosts
 ) -> None:
-    # UCX has shared memory alone then, in which nobody is woken by another host.
+    # UCX has shared memory alone then, in which no other host wakes anybody.
     program = compile_(tmp_path, "replicate", n=1500, devices=TWO_HOSTS)
     assert run(program, "one", "--steps=100", "--threads=1").returncode == 0
     hosts.rename(hosts.interface, "unlisted")
