@@ -140,20 +140,17 @@ void State::intersect(const State &other) {
 //===----------------------------------------------------------------------===//
 
 Access ValueCheck::accessOf(BufferIndex buffer) const {
-  if (frame) {
-    const BufferInfo &info = program.functions[frame->function].buffers[buffer];
-    if (info.space == Space::Constant)
-      return {{info.space, 0, info.offset, info.offset + info.bytes}, buffer};
-    if (info.space == Space::Local) {
-      int64_t offset = rankClass->locals.at(frame->function)[info.index];
-      return {{Space::Arena, 0, offset, offset + info.bytes},
-              static_cast<BufferIndex>(info.index),
-              runs};
-    }
-    buffer = info.space == Space::Operand ? frame->operands[info.index]
-                                          : frame->results[info.index];
-  }
-  return {rangeOf(program, *rankClass, buffer), buffer};
+  Access access = {rangeOf(program, *rankClass, frame, buffer), buffer};
+  if (!frame)
+    return access;
+  const BufferInfo &info = program.functions[frame->function].buffers[buffer];
+  if (info.space == Space::Operand)
+    access.buffer = frame->operands[info.index];
+  else if (info.space == Space::Result)
+    access.buffer = frame->results[info.index];
+  else if (info.space == Space::Local)
+    access = {access.range, static_cast<BufferIndex>(info.index), runs};
+  return access;
 }
 
 /// Whether two accesses to the same bytes are to the same value. A value that

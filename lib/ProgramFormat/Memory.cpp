@@ -23,4 +23,23 @@ Range rangeOf(const Program &program, const RankClass &rankClass,
   return range;
 }
 
+Range rangeOf(const Program &program, const RankClass &rankClass,
+              const Run *run, BufferIndex number) {
+  if (!run)
+    return rangeOf(program, rankClass, number);
+  const BufferInfo &info = program.functions[run->function].buffers[number];
+  switch (info.space) {
+  case Space::Operand:
+    return rangeOf(program, rankClass, run->operands[info.index]);
+  case Space::Result:
+    return rangeOf(program, rankClass, run->results[info.index]);
+  case Space::Local: {
+    int64_t offset = rankClass.locals.at(run->function)[info.index];
+    return {Space::Arena, 0, offset, offset + info.bytes};
+  }
+  default:
+    return {info.space, 0, info.offset, info.offset + info.bytes};
+  }
+}
+
 } // namespace whale::format

@@ -31,6 +31,11 @@ struct Range {
 Range rangeOf(const Program &program, const RankClass &rankClass,
               BufferIndex number);
 
+/// The same for a buffer of the function that `run` runs; if it is null, for
+/// one of the class.
+Range rangeOf(const Program &program, const RankClass &rankClass,
+              const Run *run, BufferIndex number);
+
 } // namespace whale::format
 
 #endif // WHALE_LIB_PROGRAMFORMAT_MEMORY_H

@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Fails unless the program in a directory is written again as the same bytes,
-// and means the same with each element of its tables in a file of its own.
+// and means the same with each element of its tables in a file of its own; and
+// if an arena is much larger than what is in use of it at once.
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/ProgramFormat/LiveBytes.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
 
@@ -25,6 +27,25 @@ static std::string readText(const std::filesystem::path &path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
+}
+
+/// Smaller arenas are mostly what offsets are rounded up by.
+constexpr int64_t leastArena = 1 << 20;
+constexpr double mostWaste = 1.03;
+
+static int testArenas(const Program &program) {
+  for (const RankClass &rankClass : program.classes) {
+    int64_t live = findLiveBytes(program, rankClass);
+    if (rankClass.arenaBytes >= leastArena &&
+        rankClass.arenaBytes > mostWaste * live) {
+      std::cerr << "error: rank " << rankClass.ranks.front()
+                << " has an arena of " << rankClass.arenaBytes
+                << " bytes, of which at most " << live
+                << " are in use at once\n";
+      return 1;
+    }
+  }
+  return 0;
 }
 
 static int test(const std::filesystem::path &directory) {
@@ -52,7 +73,7 @@ static int test(const std::filesystem::path &directory) {
     std::cerr << "error: in parts it is another program\n";
     return 1;
   }
-  return 0;
+  return testArenas(program);
 }
 
 int main(int argc, char **argv) {
