@@ -119,12 +119,10 @@ struct ExchangeOperands : OpRewritePattern<stablehlo::ConvolutionOp> {
       llvm::append_values(padding, before,
                           last + (x - 1) * spread + 1 - window.size - before);
     }
-    auto paddingType = RankedTensorType::get(
-        {static_cast<int64_t>(padding.size()) / 2, 2}, rewriter.getI64Type());
     auto exchanged = cast<stablehlo::ConvolutionOp>(rewriter.clone(*op));
     exchanged.getLhsMutable().assign(op.getRhs());
     exchanged.getRhsMutable().assign(op.getLhs());
-    exchanged.setPaddingAttr(DenseIntElementsAttr::get(paddingType, padding));
+    exchanged.setPaddingAttr(stablehlo::makePadding(getContext(), padding));
     exchanged.removeLhsDilationAttr();
     exchanged.setRhsDilationAttr(op.getLhsDilationAttr());
     if (ArrayAttr precision = op.getPrecisionConfigAttr())

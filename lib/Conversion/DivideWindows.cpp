@@ -134,15 +134,13 @@ private:
     SmallVector<int64_t> padding(2 * shape.size(), 0);
     padding[2 * dim] = w.low;
     padding[2 * dim + 1] = w.high;
-    auto paddingType = RankedTensorType::get(
-        {static_cast<int64_t>(shape.size()), 2}, b.getI64Type());
     shape[dim] = (countPadded(shape[dim], w) - 1 - (w.size - 1) * w.dilation) /
                      w.stride +
                  1;
     auto op = stablehlo::ReduceWindowOp::create(
         b, loc, cloneTypes(inputs, shape), inputs, inits, along(w.size),
         along(w.stride), along(w.baseDilation), along(w.dilation),
-        DenseIntElementsAttr::get(paddingType, padding));
+        stablehlo::makePadding(b.getContext(), padding));
     IRMapping mapping;
     body.cloneInto(&op.getBody(), mapping);
     return op.getResults();

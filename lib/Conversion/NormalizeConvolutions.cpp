@@ -123,9 +123,7 @@ static stablehlo::ConvolutionOp padEvenly(IRRewriter &rewriter,
     return op;
   rewriter.setInsertionPoint(op);
   auto padded = cast<stablehlo::ConvolutionOp>(rewriter.clone(*op));
-  auto paddingType = RankedTensorType::get(
-      {static_cast<int64_t>(padding.size()) / 2, 2}, rewriter.getI64Type());
-  padded.setPaddingAttr(DenseIntElementsAttr::get(paddingType, padding));
+  padded.setPaddingAttr(stablehlo::makePadding(op.getContext(), padding));
   SmallVector<int64_t> steps(type.getRank(), 1);
   if (isOfResult) {
     padded.getResult().setType(type.clone(shape));

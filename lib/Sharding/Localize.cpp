@@ -399,10 +399,7 @@ private:
     }
     if (!isSplit)
       return DenseIntElementsAttr();
-    auto type = RankedTensorType::get({int64_t(spatial.size()), 2},
-                                      builder.getI64Type());
-    return cast<DenseIntElementsAttr>(
-        DenseElementsAttr::get(type, ArrayRef<int64_t>(padding)));
+    return stablehlo::makePadding(builder.getContext(), padding);
   }
 
   OpBuilder &builder;

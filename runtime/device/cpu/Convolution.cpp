@@ -225,10 +225,6 @@ bool PreparedConvolution::prepareDirect(CpuContext &context) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     constexpr auto direct = dnnl::algorithm::convolution_direct;
-    auto take = [&](const auto &desc) {
-      scratchDesc = desc.scratchpad_desc();
-      return !std::strstr(desc.impl_info_str(), "ref");
-    };
     // A gradient wants to know the convolution that it is one of.
     auto describe = [&](const Desc &x, const Desc &w, const Desc &y) {
       return dnnl::convolution_forward::primitive_desc(
@@ -237,46 +233,37 @@ bool PreparedConvolution::prepareDirect(CpuContext &context) {
                                           before, after),
           attributes, context.engine);
     };
+    dnnl::primitive_desc desc;
     switch (form) {
-    case Form::Forward: {
-      auto desc = describe(anyLhs, anyRhs, anyOut);
-      if (!take(desc))
-        return false;
+    case Form::Forward:
       arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
-      primitive = dnnl::convolution_forward(desc);
-      prepareSides(context, desc.src_desc(), desc.weights_desc(),
-                   desc.dst_desc());
+      desc = describe(anyLhs, anyRhs, anyOut);
       break;
-    }
-    case Form::ImageGradient: {
-      dnnl::convolution_backward_data::primitive_desc desc(
+    case Form::ImageGradient:
+      arguments = {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC};
+      desc = dnnl::convolution_backward_data::primitive_desc(
           dnnl::convolution_backward_data::desc(direct, anyOut, anyRhs, anyLhs,
                                                 strides, dilations, before,
                                                 after),
           attributes, context.engine, describe(anyOut, anyRhs, anyLhs));
-      if (!take(desc))
-        return false;
-      arguments = {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC};
-      primitive = dnnl::convolution_backward_data(desc);
-      prepareSides(context, desc.diff_dst_desc(), desc.weights_desc(),
-                   desc.diff_src_desc());
       break;
-    }
-    case Form::FilterGradient: {
-      dnnl::convolution_backward_weights::primitive_desc desc(
+    case Form::FilterGradient:
+      arguments = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS};
+      desc = dnnl::convolution_backward_weights::primitive_desc(
           dnnl::convolution_backward_weights::desc(direct, anyLhs, anyOut,
                                                    anyRhs, strides, dilations,
                                                    before, after),
           attributes, context.engine, describe(anyLhs, anyOut, anyRhs));
-      if (!take(desc))
-        return false;
-      arguments = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS};
-      primitive = dnnl::convolution_backward_weights(desc);
-      prepareSides(context, desc.src_desc(), desc.diff_dst_desc(),
-                   desc.diff_weights_desc());
       break;
     }
-    }
+    if (std::strstr(desc.impl_info_str(), "ref"))
+      return false;
+    primitive = dnnl::primitive(desc);
+    scratchDesc = desc.scratchpad_desc();
+    auto wanted = [&](size_t operand) {
+      return desc.query_md(dnnl::query::exec_arg_md, arguments[operand]);
+    };
+    prepareSides(context, wanted(0), wanted(1), wanted(2));
   } catch (const dnnl::error &) {
     return false; // not these parameters, or not on this processor
   }

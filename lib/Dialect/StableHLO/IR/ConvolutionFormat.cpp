@@ -164,9 +164,7 @@ void stablehlo::printWindowAttributes(OpAsmPrinter &printer, Operation *,
 static ParseResult parsePadding(OpAsmParser &parser,
                                 DenseIntElementsAttr &padding) {
   SmallVector<int64_t> values;
-  int64_t rows = 0;
   auto parseRow = [&]() -> ParseResult {
-    ++rows;
     return failure(
         parser.parseLSquare() || parser.parseInteger(values.emplace_back()) ||
         parser.parseComma() || parser.parseInteger(values.emplace_back()) ||
@@ -174,9 +172,7 @@ static ParseResult parsePadding(OpAsmParser &parser,
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseRow))
     return failure();
-  auto type =
-      RankedTensorType::get({rows, 2}, parser.getBuilder().getI64Type());
-  padding = DenseIntElementsAttr::get(type, values);
+  padding = makePadding(parser.getContext(), values);
   return success();
 }
 

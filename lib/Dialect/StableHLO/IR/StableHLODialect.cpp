@@ -87,6 +87,14 @@ static bool areCompatible(Type lhs, Type rhs) {
          succeeded(verifyCompatibleShape(lhsTensor, rhsTensor));
 }
 
+DenseIntElementsAttr stablehlo::makePadding(MLIRContext *context,
+                                            ArrayRef<int64_t> padding) {
+  auto type =
+      RankedTensorType::get({static_cast<int64_t>(padding.size()) / 2, 2},
+                            IntegerType::get(context, 64));
+  return DenseIntElementsAttr::get(type, padding);
+}
+
 bool stablehlo::areCompatibleTypes(TypeRange lhs, TypeRange rhs) {
   return lhs.size() == rhs.size() &&
          llvm::all_of(llvm::zip_equal(lhs, rhs), [](auto pair) {

@@ -118,11 +118,8 @@ static LogicalResult makeConvolution(stablehlo::DynamicConvOp op,
   auto padding = constantValues(op.getPadding());
   if (!padding)
     return failure();
-  auto type = RankedTensorType::get(
-      {static_cast<int64_t>(padding->size() / 2), 2}, rewriter.getI64Type());
   NamedAttrList attributes(op->getAttrDictionary());
-  attributes.set("padding",
-                 DenseIntElementsAttr::get(type, ArrayRef(*padding)));
+  attributes.set("padding", stablehlo::makePadding(op.getContext(), *padding));
   OperationState state(
       op.getLoc(), stablehlo::ConvolutionOp::getOperationName(),
       op->getOperands().take_front(2), op->getResultTypes(), attributes);

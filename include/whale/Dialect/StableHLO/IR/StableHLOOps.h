@@ -36,6 +36,10 @@ bool areCompatibleTypes(TypeRange lhs, TypeRange rhs);
 /// Returns the accuracy of an operation without `result_accuracy`.
 ResultAccuracyAttr defaultResultAccuracy(MLIRContext *context);
 
+/// Padding as windows have it: in front of and behind each dimension.
+DenseIntElementsAttr makePadding(MLIRContext *context,
+                                 ArrayRef<int64_t> padding);
+
 } // namespace mlir::stablehlo
 
 #define GET_OP_CLASSES
