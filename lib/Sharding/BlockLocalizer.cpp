@@ -18,14 +18,21 @@ namespace hlo = mlir::stablehlo;
 namespace whale {
 
 bool BlockLocalizer::holds(Value value) const {
-  return getPlacement(value).getValue().box(device).has_value();
+  PlacementAttr placement = getPlacement(value);
+  auto [it, isNew] = isHeld.try_emplace(placement);
+  if (isNew)
+    it->second = placement.getValue().contains(device);
+  return it->second;
 }
 
 Type BlockLocalizer::getLocalTypeOrAbsent(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
-  std::optional<RankedTensorType> local =
-      getLocalType(type, getPlacement(value).getValue(), device);
-  return local ? *local : getAbsentType(type);
+  PlacementAttr placement = getPlacement(value);
+  Type &local = localTypes[{type, placement}];
+  if (!local)
+    local = getLocalType(type, placement.getValue(), device)
+                .value_or(getAbsentType(type));
+  return local;
 }
 
 Value BlockLocalizer::adapt(Value value, Type type) {

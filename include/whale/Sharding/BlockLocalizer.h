@@ -52,6 +52,12 @@ protected:
 private:
   llvm::LogicalResult visitRegions(mlir::Operation *op,
                                    llvm::SmallVector<mlir::Value> operands);
+
+  /// What the device holds, by placement, and by type and placement: values by
+  /// the thousand have the same ones.
+  mutable llvm::DenseMap<mlir::Attribute, bool> isHeld;
+  mutable llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, mlir::Type>
+      localTypes;
 };
 
 } // namespace whale

@@ -304,7 +304,7 @@ bool RankClassBuilder::communicates(Operation *op) const {
     return !find(earlier.getResult()) &&
            !(open && open->contains(earlier.getResult())) &&
            communicates(earlier);
-  return !llvm::all_of(resolved.steps, isNothing);
+  return llvm::is_contained(resolved.isNothing, false);
 }
 
 LogicalResult RankClassBuilder::visitTaskGraph(TaskGraphOp graph) {
@@ -330,15 +330,20 @@ LogicalResult RankClassBuilder::visitTaskGraph(TaskGraphOp graph) {
   return success();
 }
 
-/// Whether devices have all that they had, or need it no more. Where a value
-/// becomes partial, one replica keeps it and the others get an identity.
-bool RankClassBuilder::isNothing(const Step &step) {
-  return step.kind == StepKind::LocalSlice && !step.to.isPartial() &&
-         llvm::all_of(step.to.devices(), [&](DeviceId device) {
-           std::optional<Box> from = step.from.box(device);
-           std::optional<Box> to = step.to.box(device);
-           return from && to && from->volume() == to->volume();
-         });
+static Operation *createCollective(OpBuilder &builder, ReshardOp op,
+                                   const Step &step, int64_t channel,
+                                   Value value,
+                                   std::optional<RankedTensorType> result) {
+  OperationState state(op->getLoc(), collectiveName(step.kind));
+  if (value)
+    state.addOperands(value);
+  if (result)
+    state.addTypes(*result);
+  MLIRContext *context = builder.getContext();
+  state.addAttribute("channel", builder.getI64IntegerAttr(channel));
+  state.addAttribute("from", PlacementAttr::get(context, step.from));
+  state.addAttribute("to", PlacementAttr::get(context, step.to));
+  return builder.create(state);
 }
 
 LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
@@ -357,7 +362,8 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
   auto type = cast<RankedTensorType>(op.getType());
   Value value = lookup(op.getInput());
   int64_t channel = resolved.firstChannel;
-  for (const Step &step : resolved.steps) {
+  for (auto [step, isNothing] :
+       llvm::zip_equal(resolved.steps, resolved.isNothing)) {
     std::optional<RankedTensorType> result =
         getLocalType(type, step.to, device);
     // A collective keeps the element type; what it reduced in f32 is rounded
@@ -365,7 +371,7 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
     std::optional<RankedTensorType> rounded = result;
     if (result)
       result = result->clone(getLocalElementType(type, step.from));
-    if (isNothing(step)) {
+    if (isNothing) {
       value = result ? value : Value();
       ++channel;
       continue;
@@ -374,16 +380,14 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
       ++channel;
       continue;
     }
-    OperationState state(op->getLoc(), collectiveName(step.kind));
-    if (value)
-      state.addOperands(value);
-    if (result)
-      state.addTypes(*result);
-    MLIRContext *context = builder.getContext();
-    state.addAttribute("channel", builder.getI64IntegerAttr(channel++));
-    state.addAttribute("from", PlacementAttr::get(context, step.from));
-    state.addAttribute("to", PlacementAttr::get(context, step.to));
-    Operation *collective = builder.create(state);
+    Operation *&first = collectives[channel];
+    Operation *collective = first ? builder.clone(*first) : nullptr;
+    if (!first)
+      first = collective =
+          createCollective(builder, op, step, channel, value, result);
+    else if (value)
+      collective->setOperands(value);
+    ++channel;
     value = result ? adapt(collective->getResult(0), *rounded) : Value();
   }
   // Empty shards are all equal to the steps, so 0x2 may have stayed 0x2 where

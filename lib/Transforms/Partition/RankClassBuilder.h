@@ -99,7 +99,6 @@ private:
   static void cutLate(mlir::Block &block);
   mlir::Value emitAbsent(mlir::Type type);
   llvm::LogicalResult visitReshard(ReshardOp op);
-  static bool isNothing(const Step &step);
 
   // Values.
   mlir::Value find(mlir::Value value) const;
@@ -159,6 +158,8 @@ private:
   /// Offsets of shards, by what they are.
   std::map<std::tuple<const void *, int64_t, const void *>, mlir::Value>
       offsets;
+  /// By channel: the first of its collectives, of which others are copies.
+  llvm::DenseMap<int64_t, mlir::Operation *> collectives;
   /// Those that segments make, which moments get copies of.
   std::vector<mlir::Operation *> constants;
 };

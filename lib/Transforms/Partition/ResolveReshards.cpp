@@ -37,6 +37,17 @@ static std::vector<Step> resolve(ReshardOp reshard, const Topology &topology) {
                  reshard.getToAttr().getValue(), topology, options);
 }
 
+/// Whether devices have all that they had, or need it no more. Where a value
+/// becomes partial, one replica keeps it and the others get an identity.
+static bool isNothing(const Step &step) {
+  return step.kind == StepKind::LocalSlice && !step.to.isPartial() &&
+         llvm::all_of(step.to.devices(), [&](DeviceId device) {
+           std::optional<Box> from = step.from.box(device);
+           std::optional<Box> to = step.to.box(device);
+           return from && to && from->volume() == to->volume();
+         });
+}
+
 ResolvedReshards resolveReshards(Operation *function,
                                  const Topology &topology) {
   ResolvedReshards reshards;
@@ -46,7 +57,7 @@ ResolvedReshards resolveReshards(Operation *function,
       done;
   // Layers repeat the same few resharding steps.
   using Case = std::tuple<Attribute, Attribute, Type>;
-  llvm::DenseMap<Case, std::vector<Step>> known;
+  llvm::DenseMap<Case, ResolvedReshard> known;
   function->walk([&](ReshardOp reshard) {
     ResolvedReshard &resolved = reshards[reshard];
     Value source = lookThroughTaskGraph(reshard.getInput());
@@ -58,12 +69,16 @@ ResolvedReshards resolveReshards(Operation *function,
       resolved.earlier = first->second;
       return;
     }
-    auto [steps, isNew] = known.try_emplace(
+    auto [it, isNew] = known.try_emplace(
         Case(reshard.getFromAttr(), reshard.getToAttr(), reshard.getType()));
-    if (isNew)
-      steps->second = resolve(reshard, topology);
+    ResolvedReshard &same = it->second;
+    if (isNew) {
+      same.steps = resolve(reshard, topology);
+      for (const Step &step : same.steps)
+        same.isNothing.push_back(isNothing(step));
+    }
+    resolved = same;
     resolved.firstChannel = channel;
-    resolved.steps = steps->second;
     channel += resolved.steps.size();
   });
   return reshards;

@@ -22,6 +22,8 @@ namespace whale {
 struct ResolvedReshard {
   int64_t firstChannel = 0;
   std::vector<Step> steps;
+  /// By step: whether all devices have what it gives them, or need it no more.
+  std::vector<bool> isNothing;
   mlir::Operation *earlier = nullptr;
 };
 using ResolvedReshards = llvm::DenseMap<mlir::Operation *, ResolvedReshard>;

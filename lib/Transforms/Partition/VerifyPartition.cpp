@@ -86,19 +86,21 @@ private:
   /// A channel is one exchange: once in each class, alike in all, and in the
   /// class of every rank that takes part.
   LogicalResult collectChannels() {
+    parallelForEach(module.getContext(), classes, [](RankClass &rankClass) {
+      rankClass.function.walk<WalkOrder::PreOrder>([&](CollectiveOp op) {
+        rankClass.collectives.push_back(op);
+        rankClass.uses[op.getChannel()].push_back(op);
+      });
+    });
     llvm::MapVector<int64_t, CollectiveOp> firstOf;
-    for (RankClass &rankClass : classes) {
-      WalkResult result =
-          rankClass.function.walk<WalkOrder::PreOrder>([&](CollectiveOp op) {
-            int64_t channel = op.getChannel();
-            rankClass.collectives.push_back(op);
-            rankClass.uses[channel].push_back(op);
-            CollectiveOp first = firstOf.insert({channel, op}).first->second;
-            return WalkResult(verifySame(first, op));
-          });
-      if (result.wasInterrupted())
-        return failure();
-    }
+    for (RankClass &rankClass : classes)
+      for (auto &[channel, ops] : rankClass.uses) {
+        CollectiveOp first =
+            firstOf.insert({channel, ops.front()}).first->second;
+        for (CollectiveOp op : ops)
+          if (failed(verifySame(first, op)))
+            return failure();
+      }
     for (auto &[channel, op] : firstOf)
       for (PlacementAttr side : {op.getFrom(), op.getTo()})
         for (DeviceId rank : side.getValue().devices())
