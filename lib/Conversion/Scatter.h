@@ -5,6 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What lowerings of scatters ask about dimensions. In: the operation. Out:
+// which dimensions of the updates number windows and which are in one, how far
+// windows move, whether two updates can have the same place, and where a window
+// begins. Cost: linear in the dimensions.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_LIB_CONVERSION_SCATTER_H
 #define WHALE_LIB_CONVERSION_SCATTER_H

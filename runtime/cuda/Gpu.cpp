@@ -5,6 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the entry points of the driver, and the number of a GPU. Out: its context
+// and streams. Where a function of the driver fails, an Error has the GPU's
+// name and the driver's text. Where a watch is set, a thread that waits asks
+// the driver again and again, and calls the watch in between; else the driver
+// blocks it. Cost: a call of the driver each.
+//
+//===----------------------------------------------------------------------===//
 
 #include "cuda/Gpu.h"
 

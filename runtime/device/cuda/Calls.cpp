@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a library call or a convolution of a program. Out: what puts it on a
+// stream. It is empty where the processor computes the call: one of no
+// elements, one that no library of the GPU has, and one that takes more
+// workspace than is planned. Each call is prepared once, and those of one
+// function and the same types and shapes together. Where plans of convolutions
+// are measured, the fastest is chosen, and its name kept in a file for other
+// processes. Cost: a look-up for each call of a run; measuring takes four runs
+// of each plan.
+//
+//===----------------------------------------------------------------------===//
 
 #include "device/cuda/Calls.h"
 

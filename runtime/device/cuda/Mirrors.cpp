@@ -5,6 +5,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the tables of host memory that the operations of a run name. Out:
+// addresses on the GPU, and copies there before a run and back after it. A
+// recorded run can be used again only with the addresses that it was recorded
+// with. So a table remembers its last sets of addresses, and new arrays get
+// those of one set where that memory is free. Cost: for each run, the buffers
+// of a table times the sets that it remembers.
+//
+//===----------------------------------------------------------------------===//
 
 #include "device/cuda/Mirrors.h"
 

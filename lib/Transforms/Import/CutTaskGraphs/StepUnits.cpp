@@ -1,8 +1,18 @@
-//--===- StepUnits.cpp - Which operations are together --------------------===//
+//===- StepUnits.cpp - Which operations are together ----------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: the operations of a step with their phases. Out: units in topological
+// order, and the units of each operation, by the rules of findUnits. First it
+// finds what each operation depends on: nothing, parameters, or data. Forward
+// operations on data become units. Those on parameters go from the last to the
+// first, so that their users have units; backward ones from the first to the
+// last; all others from the last to the first. Cost: for each value that an
+// operation reads, a walk over the users of the value.
 //
 //===----------------------------------------------------------------------===//
 
