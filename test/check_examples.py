@@ -6,7 +6,7 @@ example: a block of MLIR, `becomes`, and the block that whale-opt makes of it.
 remarks. `with ...` in the line that starts with "Example" gives options of the
 pass and further arguments in quotes. White space is free, so that lines can
 be broken, and what is only a place in the text (`loc("-":1:2)`) left out.
---update writes what whale-opt says into the Passes.td files.
+--update writes what whale-opt says into the TableGen files of passes.
 """
 
 import pathlib
@@ -101,7 +101,7 @@ def wrap(line: str) -> str:
 
 def update(name: str, old: str, new: str) -> None:
     """Replaces an output where the pass is declared."""
-    for path in ROOT.glob("include/whale/**/Passes.td"):
+    for path in ROOT.glob("include/whale/**/*Passes.td"):
         text = path.read_text()
         start = text.find(f'"{name}"')
         if start < 0:
