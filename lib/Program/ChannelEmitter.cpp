@@ -20,6 +20,7 @@
 #include "whale/Placement/Cells.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/MapVector.h"
 
 #include <atomic>
 #include <map>
@@ -33,6 +34,12 @@ namespace {
 Type elementTypeOf(CollectiveOp op) {
   Value value = op.getInput() ? op.getInput() : op.getOutput();
   return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+/// True if all but the number and the shapes is the same.
+bool isSameExchange(CollectiveOp a, CollectiveOp b) {
+  return a.getFrom() == b.getFrom() && a.getTo() == b.getTo() &&
+         a->getName() == b->getName() && elementTypeOf(a) == elementTypeOf(b);
 }
 
 /// The local types of what a channel gives and takes, null where it is nothing.
@@ -53,11 +60,8 @@ struct Use {
   std::map<size_t, Sides> sides;
 
   /// True if all but the number is the same in the other channel.
-  bool movesLike(Use &other) {
-    return op.getFrom() == other.op.getFrom() &&
-           op.getTo() == other.op.getTo() &&
-           op->getName() == other.op->getName() &&
-           elementTypeOf(op) == elementTypeOf(other.op) && sides == other.sides;
+  bool movesLike(const Use &other) const {
+    return isSameExchange(op, other.op) && sides == other.sides;
   }
 };
 
@@ -145,19 +149,75 @@ format::Groups groupsOf(const format::Collective &collective) {
   return groups;
 }
 
-FailureOr<format::Collective> emitChannel(const Use &use,
-                                          ArrayRef<func::FuncOp> classes,
-                                          const Topology &topology,
-                                          Budget &budget) {
-  CollectiveOp op = use.op;
-  Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
-  std::optional<Reduction> reduction = reductionOf(step);
+/// Fills the cells of a collective, one receiver after the other.
+class CellWriter {
+public:
+  CellWriter(CollectiveOp op, std::optional<Reduction> reduction,
+             Budget &budget, format::Collective &collective)
+      : op(op), reduction(reduction), budget(budget), collective(collective) {}
+
+  LogicalResult add(Receiver receiver);
+
+private:
+  LogicalResult checkIdentity(const Receiver &receiver);
+
+  CollectiveOp op;
+  std::optional<Reduction> reduction;
+  Budget &budget;
+  format::Collective &collective;
+  /// All ranks of a group may receive the same: they share their cells.
+  llvm::DenseMap<size_t, std::vector<Receiver>> known;
+};
+
+/// What nobody contributes to is filled with the identity of the reduction.
+LogicalResult CellWriter::checkIdentity(const Receiver &receiver) {
   Type element = elementTypeOf(op);
-  format::Collective collective;
-  collective.kind = stringifyStepKind(step.kind).str();
-  if (reduction)
-    collective.reduction = toFormat(*reduction);
-  collective.dtype = toDType(element);
+  bool ordered = reduction == Reduction::Min || reduction == Reduction::Max;
+  bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
+  bool fills = llvm::any_of(receiver.cells, [](const Cell &cell) {
+    return cell.contributions.empty();
+  });
+  if (!fills || !ordered || wide)
+    return success();
+  return op.emitError("there is no identity of ")
+         << stringifyReduction(*reduction) << " in " << element;
+}
+
+LogicalResult CellWriter::add(Receiver receiver) {
+  int64_t pieces = 0;
+  for (const Cell &cell : receiver.cells)
+    pieces += 1 + int64_t(cell.contributions.size());
+  if ((budget.looked -= pieces) < 0)
+    return failTooLarge(op);
+  if (failed(checkIdentity(receiver)))
+    return failure();
+  auto target = collective.dstShapes.find(receiver.device);
+  if (target == collective.dstShapes.end()) {
+    // What a rank takes from itself and doesn't use is left out there.
+    if (receiver.cells.empty() || isa<LocalSliceOp>(op.getOperation()))
+      return success();
+    return op.emitError("gives elements to rank ")
+           << receiver.device << ", whose function takes none";
+  }
+  target->second = toShape(receiver.shape);
+  std::vector<Receiver> &alike = known[hashOf(receiver)];
+  auto equal = llvm::find_if(alike, [&](const Receiver &other) {
+    return other.cells == receiver.cells;
+  });
+  if (equal != alike.end()) {
+    collective.cells[receiver.device] = collective.cells.at(equal->device);
+    return success();
+  }
+  if ((budget.written -= pieces) < 0)
+    return failTooLarge(op);
+  collective.cells[receiver.device] = toFormat(receiver);
+  alike.push_back(std::move(receiver));
+  return success();
+}
+
+/// The ranks that take part, with the shapes that their functions give.
+void addParticipants(const Use &use, ArrayRef<func::FuncOp> classes,
+                     format::Collective &collective) {
   auto shapeOf = [](Type type) {
     return toShape(cast<RankedTensorType>(type).getShape());
   };
@@ -172,55 +232,30 @@ FailureOr<format::Collective> emitChannel(const Use &use,
     }
   }
   llvm::sort(collective.participants);
+}
 
+FailureOr<format::Collective> emitChannel(const Use &use,
+                                          ArrayRef<func::FuncOp> classes,
+                                          const Topology &topology,
+                                          Budget &budget) {
+  CollectiveOp op = use.op;
+  Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
+  std::optional<Reduction> reduction = reductionOf(step);
+  format::Collective collective;
+  collective.kind = stringifyStepKind(step.kind).str();
+  if (reduction)
+    collective.reduction = toFormat(*reduction);
+  collective.dtype = toDType(elementTypeOf(op));
+  addParticipants(use, classes, collective);
   if (step.kind == StepKind::AllReduce) {
     for (const auto &group : groups(step, topology))
       if (group.size() > 1)
         collective.groups.insert({group.begin(), group.end()});
     return collective;
   }
-
-  bool ordered = reduction == Reduction::Min || reduction == Reduction::Max;
-  bool wide = element.isIntOrFloat() && element.getIntOrFloatBitWidth() >= 16;
-  // All ranks of a group may receive the same: they share their cells.
-  llvm::DenseMap<size_t, std::vector<Receiver>> known;
-  auto add = [&](Receiver receiver) -> LogicalResult {
-    int64_t pieces = 0;
-    for (const Cell &cell : receiver.cells)
-      pieces += 1 + int64_t(cell.contributions.size());
-    if ((budget.looked -= pieces) < 0)
-      return failTooLarge(op);
-    bool fills = llvm::any_of(receiver.cells, [](const Cell &cell) {
-      return cell.contributions.empty();
-    });
-    if (fills && ordered && !wide)
-      return op.emitError("there is no identity of ")
-             << stringifyReduction(*reduction) << " in " << element;
-    auto target = collective.dstShapes.find(receiver.device);
-    if (target == collective.dstShapes.end()) {
-      // What a rank takes from itself and doesn't use is left out there.
-      if (receiver.cells.empty() || isa<LocalSliceOp>(op.getOperation()))
-        return success();
-      return op.emitError("gives elements to rank ")
-             << receiver.device << ", whose function takes none";
-    }
-    target->second = toShape(receiver.shape);
-    std::vector<Receiver> &alike = known[hashOf(receiver)];
-    auto equal = llvm::find_if(alike, [&](const Receiver &other) {
-      return other.cells == receiver.cells;
-    });
-    if (equal != alike.end()) {
-      collective.cells[receiver.device] = collective.cells.at(equal->device);
-      return success();
-    }
-    if ((budget.written -= pieces) < 0)
-      return failTooLarge(op);
-    collective.cells[receiver.device] = toFormat(receiver);
-    alike.push_back(std::move(receiver));
-    return success();
-  };
+  CellWriter cells(op, reduction, budget, collective);
   if (!forEachReceiver(step, topology, [&](Receiver receiver) {
-        return succeeded(add(std::move(receiver)));
+        return succeeded(cells.add(std::move(receiver)));
       }))
     return failure();
   for (const Sender &sender : sendersOf(step)) {
@@ -246,13 +281,16 @@ LogicalResult checkPieces(ModuleOp module) {
   llvm::DenseSet<std::pair<Attribute, Attribute>> counted;
   int64_t pieces = 0;
   WalkResult walk = module.walk([&](CollectiveOp op) {
+    // An all-reduce has groups only.
+    if (isa<AllReduceOp>(op.getOperation()) ||
+        !counted.insert({op.getFrom(), op.getTo()}).second)
+      return WalkResult::advance();
     Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
-    // An all-reduce has groups only. Where each rank takes one piece from each
-    // other, and there are few, it is as fast to make the pieces.
+    // Where each rank takes one piece from each other, and there are few, it is
+    // as fast to make the pieces.
     int64_t pairs =
         int64_t(step.from.shards().size()) * int64_t(step.to.shards().size());
-    if (step.kind == StepKind::AllReduce || 2 * pairs <= kMostWritten ||
-        !counted.insert({op.getFrom(), op.getTo()}).second)
+    if (2 * pairs <= kMostWritten)
       return WalkResult::advance();
     pieces += countPieces(step, topology, kMostWritten - pieces);
     if (pieces <= kMostWritten)
@@ -263,33 +301,61 @@ LogicalResult checkPieces(ModuleOp module) {
   return failure(walk.wasInterrupted());
 }
 
-FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
-emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
+static LogicalResult failUnlike(CollectiveOp op) {
+  return op.emitError("channel ")
+         << op.getChannel() << " is another one in another rank class";
+}
+
+/// By channel: the first use of a class, which those of other micro-batches are
+/// like.
+using FirstUses = llvm::MapVector<uint64_t, CollectiveOp>;
+
+static FailureOr<FirstUses> findFirstUses(func::FuncOp function) {
+  FirstUses uses;
+  WalkResult walk = function.walk([&](CollectiveOp op) {
+    auto [use, isNew] = uses.insert({op.getChannel(), op});
+    if (isNew)
+      return WalkResult::advance();
+    if (!isSameExchange(use->second, op))
+      return WalkResult(failUnlike(op));
+    if (Sides(use->second) != Sides(op))
+      return WalkResult(op.emitError("channel ")
+                        << op.getChannel() << " is used with different shapes");
+    return WalkResult::advance();
+  });
+  return walk.wasInterrupted() ? FailureOr<FirstUses>() : std::move(uses);
+}
+
+static FailureOr<std::map<uint64_t, Use>>
+collectUses(ArrayRef<func::FuncOp> classes) {
+  std::vector<FirstUses> usesOf(classes.size());
+  auto find = [&](size_t number) -> LogicalResult {
+    FailureOr<FirstUses> found = findFirstUses(classes[number]);
+    if (succeeded(found))
+      usesOf[number] = std::move(*found);
+    return found;
+  };
+  if (failed(failableParallelForEachN(classes.front()->getContext(), 0,
+                                      classes.size(), find)))
+    return failure();
   std::map<uint64_t, Use> uses;
-  for (size_t number = 0; number < classes.size(); ++number) {
-    func::FuncOp function = classes[number];
-    WalkResult walk = function.walk([&](CollectiveOp op) {
-      Use &use = uses[op.getChannel()];
+  for (auto [number, firstUses] : llvm::enumerate(usesOf))
+    for (auto [channel, op] : firstUses) {
+      Use &use = uses[channel];
       if (!use.op)
         use.op = op;
-      if (use.op.getFrom() != op.getFrom() || use.op.getTo() != op.getTo() ||
-          use.op->getName() != op->getName() ||
-          elementTypeOf(use.op) != elementTypeOf(op)) {
-        op.emitError("channel ")
-            << op.getChannel() << " is another one in another rank class";
-        return WalkResult::interrupt();
-      }
-      auto [sides, isNew] = use.sides.try_emplace(number, op);
-      if (!isNew && sides->second != Sides(op)) {
-        op.emitError("channel ")
-            << op.getChannel() << " is used with different shapes";
-        return WalkResult::interrupt();
-      }
-      return WalkResult::advance();
-    });
-    if (walk.wasInterrupted())
-      return failure();
-  }
+      else if (!isSameExchange(use.op, op))
+        return failUnlike(op);
+      use.sides.try_emplace(number, op);
+    }
+  return uses;
+}
+
+FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
+emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
+  FailureOr<std::map<uint64_t, Use>> uses = collectUses(classes);
+  if (failed(uses))
+    return failure();
   Topology topology = topologyOf(module);
   // The same collective of many layers is one: on many ranks its table is what
   // is large.
@@ -299,7 +365,7 @@ emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
   llvm::DenseMap<std::pair<Attribute, Attribute>,
                  SmallVector<std::pair<int64_t, Use *>>>
       similarTo;
-  for (auto &[channel, use] : uses) {
+  for (auto &[channel, use] : *uses) {
     auto &similar = similarTo[{use.op.getFrom(), use.op.getTo()}];
     auto *first = llvm::find_if(similar, [&use = use](auto &other) {
       return use.movesLike(*other.second);

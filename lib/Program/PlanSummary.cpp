@@ -10,8 +10,7 @@
 
 #include "ClassEmitter.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-
-#include <set>
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 
@@ -61,7 +60,7 @@ void PlanSummary::addPlacement(ModuleOp module) {
 
 void PlanSummary::addCollectives(ModuleOp module) {
   std::map<std::string, std::pair<int64_t, int64_t>> kinds;
-  std::set<uint64_t> seen;
+  llvm::DenseSet<uint64_t> seen;
   Json classes = Json::array();
   for (auto function : module.getOps<func::FuncOp>()) {
     std::optional<ArrayRef<int64_t>> ranks = getRanks(function);

@@ -306,9 +306,12 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
       parallelForEach(&getContext(), schedules,
                       [&](ClassSchedule &it) { it.read(ahead); });
       std::vector<ClassTimeline> timelines;
-      for (const ClassSchedule &schedule : schedules)
-        timelines.push_back(schedule.timeline);
-      return orderTransfers(timelines, seconds);
+      for (ClassSchedule &schedule : schedules)
+        timelines.push_back(std::move(schedule.timeline));
+      std::optional<TransferOrder> order = orderTransfers(timelines, seconds);
+      for (auto [schedule, timeline] : llvm::zip_equal(schedules, timelines))
+        schedule.timeline = std::move(timeline);
+      return order;
     };
     std::optional<TransferOrder> order =
         orderAll(late ? Ahead::Nothing : Ahead::Gathers);
