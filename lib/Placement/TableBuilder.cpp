@@ -240,21 +240,31 @@ private:
     if (own >= 0 && term->covers(own) && from.holds(own, point.from))
       return own;
     auto group = groupOf.find(device);
-    unsigned node = topology.nodeOf(device), best = 0;
-    std::optional<OwnerCost> least;
-    forEachOwner(*term, point.from, [&](unsigned leaf) {
+    unsigned node = topology.nodeOf(device);
+    auto costOf = [&](unsigned leaf) {
       DeviceId owner = from.shards()[leaf].device;
       auto other = groupOf.find(owner);
       bool isSameGroup = group != groupOf.end() && other != groupOf.end() &&
                          group->second == other->second;
-      OwnerCost cost{owner != device, !isSameGroup,
-                     topology.nodeOf(owner) != node, sent[leaf], owner};
-      if (!least || cost < *least) {
+      return OwnerCost{owner != device, !isSameGroup,
+                       topology.nodeOf(owner) != node, sent[leaf], owner};
+    };
+    // Most elements have one owner, of which no cost is asked.
+    std::optional<unsigned> best;
+    std::optional<OwnerCost> least;
+    forEachOwner(*term, point.from, [&](unsigned leaf) {
+      if (!best) {
+        best = leaf;
+        return;
+      }
+      if (!least)
+        least = costOf(*best);
+      if (OwnerCost cost = costOf(leaf); cost < *least) {
         best = leaf;
         least = cost;
       }
     });
-    return best;
+    return *best;
   }
 
   /// Returns the cell of an element and of the `volume` - 1 others with the
