@@ -184,7 +184,8 @@ def work(
     paths: list[str], cluster: str, target: str, together: int, to: Connection
 ) -> None:
     """Runs the cases of the files and tells of each before and after; those of
-    `together` files as one program, if that can be."""
+    `together` files as one program, if that can be: what is wrong then is run
+    again by itself, as the last bits of a library follow from addresses."""
     for start in range(0, len(paths), together):
         files: dict[str, list[Case]] = {}
         for path in paths[start : start + together]:
@@ -204,11 +205,9 @@ def work(
                 about = case.name, case.operation, sorted(case.dtypes)
                 to.send(("case", path, *about))
                 try:
-                    wrong = (
-                        found.pop(0)
-                        if found
-                        else run_cases([case], cluster, target)[0]
-                    )
+                    wrong = found.pop(0) if found else "not run"
+                    if wrong:
+                        [wrong] = run_cases([case], cluster, target)
                 except Exception as error:  # Each case is judged by itself.
                     wrong = str(error).splitlines()[0] or repr(error)
                 to.send(("done", wrong))

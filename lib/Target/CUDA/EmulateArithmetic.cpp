@@ -94,6 +94,24 @@ static Value *roundFma(IRBuilder<> &b, ArrayRef<Value *> operands,
   return b.CreateSelect(isPositive, down, up);
 }
 
+/// x + y in f64, rounded towards zero: the error of the sum is a number of f64,
+/// and has the other sign where the sum is too far from zero.
+static Value *addTowardsZero(IRBuilder<> &b, Value *x, Value *y) {
+  Value *zero = ConstantFP::get(x->getType(), 0.0);
+  Value *sum = b.CreateFAdd(x, y);
+  Value *part = b.CreateFSub(sum, x);
+  Value *error = b.CreateFAdd(b.CreateFSub(x, b.CreateFSub(sum, part)),
+                              b.CreateFSub(y, part));
+  auto differ = [&](Value *below, Value *above) {
+    return b.CreateAnd(b.CreateFCmpOLT(below, zero),
+                       b.CreateFCmpOGT(above, zero));
+  };
+  Value *bits = b.CreateBitCast(sum, b.getInt64Ty());
+  Value *towards = b.CreateSub(bits, b.getInt64(1));
+  return b.CreateSelect(b.CreateOr(differ(sum, error), differ(error, sum)),
+                        b.CreateBitCast(towards, x->getType()), sum);
+}
+
 Value *whale::emulateArithmetic(IRBuilder<> &b, CallBase &call,
                                 StringRef name) {
   Type *type = call.getType();
@@ -162,6 +180,8 @@ Value *whale::emulateArithmetic(IRBuilder<> &b, CallBase &call,
       return roundFma(b, {operand(0), operand(1), ConstantFP::get(type, -0.0)},
                       rounding);
   }
+  if (plain == "add" && type->isDoubleTy() && rounding == "rz")
+    return addTowardsZero(b, operand(0), operand(1));
   if (plain == "saturate") {
     Value *low = b.CreateBinaryIntrinsic(Intrinsic::maxnum, operand(0),
                                          ConstantFP::get(type, 0.0));
