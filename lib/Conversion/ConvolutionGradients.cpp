@@ -43,9 +43,7 @@ static bool areOnes(std::optional<ArrayRef<int64_t>> factors) {
 
 /// Whether the image is spread and the kernel is read from its start.
 static bool isSpread(stablehlo::ConvolutionOp op) {
-  auto reversal = op.getWindowReversal();
-  return !areOnes(op.getLhsDilation()) &&
-         !(reversal && llvm::is_contained(*reversal, true)) &&
+  return !areOnes(op.getLhsDilation()) && !isReversed(op) &&
          op.getResult().getType().getNumElements() > 0;
 }
 

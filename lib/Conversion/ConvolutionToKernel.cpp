@@ -8,7 +8,8 @@
 //
 // What the library does not convolve (f64, integers, complex numbers): a sum
 // over the window and the input features for each element of the result, as
-// loops whose order others choose, or element by element in a kernel.
+// loops whose order others choose, or element by element in a kernel. Windows
+// are not reversed: whale-lower-library-ops has reversed the filters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +22,20 @@
 using namespace mlir;
 using namespace whale;
 
+/// Terms that a thread of a GPU adds up one after the other, at most.
+static constexpr int64_t kMostThreadTerms = 4096;
+
+bool whale::isReversed(stablehlo::ConvolutionOp op) {
+  auto reversal = op.getWindowReversal();
+  return reversal && llvm::is_contained(*reversal, true);
+}
+
 namespace {
 
 /// A spatial dimension of the window.
 struct Spatial {
   int64_t lhsDim, rhsDim, outDim;
   WindowDim window;
-  bool reversed;
 };
 
 /// The operation with defaults filled in.
@@ -53,11 +61,9 @@ struct Convolution {
     for (auto [i, window] : llvm::enumerate(getWindow(op, sizes))) {
       window.baseDilation = valueOr(op.getLhsDilation(), i);
       window.dilation = valueOr(op.getRhsDilation(), i);
-      spatial.push_back(
-          {numbers.getInputSpatialDimensions()[i],
-           numbers.getKernelSpatialDimensions()[i],
-           numbers.getOutputSpatialDimensions()[i], window,
-           op.getWindowReversal() ? (*op.getWindowReversal())[i] : false});
+      spatial.push_back({numbers.getInputSpatialDimensions()[i],
+                         numbers.getKernelSpatialDimensions()[i],
+                         numbers.getOutputSpatialDimensions()[i], window});
     }
     accumulator = getAccumulatorType(out.getElementType());
   }
@@ -113,10 +119,6 @@ private:
                 window[number]);
       left[dim.lhsDim] = place.indices.back();
       right[dim.rhsDim] = window[number];
-      if (dim.reversed)
-        right[dim.rhsDim] = arith::SubIOp::create(
-            k.b, k.loc, k.index(rhs.getDimSize(dim.rhsDim) - 1),
-            window[number]);
     }
     Value feature = at[numbers.getOutputFeatureDimension()];
     Value batch = at[numbers.getOutputBatchDimension()];
@@ -156,12 +158,14 @@ private:
   }
 };
 
-/// Pattern: a convolution without reversal is a contraction of windows of the
-/// padded operand, if that is not far larger; its loops form sums of
-/// neighbouring elements side by side. The output features of each group are a
-/// dimension of their own in the filters and the result.
+/// Pattern: a convolution is a contraction of windows of the padded operand, if
+/// that is not far larger or a thread would have too many terms of a result;
+/// its loops form sums of neighbouring elements side by side. The output
+/// features of each group are a dimension of their own in the filters and the
+/// result.
 struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ConvolutionToLoops(MLIRContext *context, bool blocks)
+      : OpRewritePattern(context, /*benefit=*/2), blocks(blocks) {}
 
   LogicalResult matchAndRewrite(stablehlo::ConvolutionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -169,11 +173,15 @@ struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
     Convolution convolution(op);
     auto numbers = convolution.numbers;
     RankedTensorType outType = convolution.out;
-    if (llvm::any_of(convolution.spatial,
-                     [](const Spatial &dim) { return dim.reversed; }) ||
-        outType.getNumElements() == 0 || convolution.rhs.getNumElements() == 0)
+    int64_t filter = convolution.rhs.getNumElements();
+    if (isReversed(op) || outType.getNumElements() == 0 || filter == 0)
       return failure();
-    FailureOr<Value> lhs = pad(rewriter, op, convolution);
+    bool hasManyTerms =
+        filter / convolution.rhs.getDimSize(
+                     numbers.getKernelOutputFeatureDimension()) >
+        kMostThreadTerms;
+    FailureOr<Value> lhs =
+        pad(rewriter, op, convolution, /*anySize=*/blocks && hasManyTerms);
     if (failed(lhs))
       return failure();
     // By dimension of the result, whose last one is the innermost loop.
@@ -245,7 +253,7 @@ private:
   /// Between padding and dilation the windows of a convolution stay inside.
   static FailureOr<Value> pad(PatternRewriter &rewriter,
                               stablehlo::ConvolutionOp op,
-                              const Convolution &convolution) {
+                              const Convolution &convolution, bool anySize) {
     constexpr int64_t most = 4, few = 1 << 16;
     RankedTensorType type = convolution.lhs;
     SmallVector<int64_t> low(type.getRank()), high(low), inside(low);
@@ -267,7 +275,7 @@ private:
     for (int64_t size : shape)
       if (llvm::MulOverflow(padded, size, padded))
         return failure();
-    if (count == 0 || padded > std::max(count * most, few))
+    if (count == 0 || (!anySize && padded > std::max(count * most, few)))
       return failure();
     auto isZero = [](int64_t size) { return size == 0; };
     if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero) &&
@@ -290,6 +298,8 @@ private:
                                               *result)
         .getResult(0);
   }
+
+  bool blocks;
 };
 
 struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
@@ -298,6 +308,8 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
 
   LogicalResult matchAndRewrite(stablehlo::ConvolutionOp op,
                                 PatternRewriter &rewriter) const override {
+    if (isReversed(op))
+      return failure();
     Convolution convolution(op);
     RankedTensorType storage = getStorageType(convolution.out);
     Value lhs = stored(rewriter, op.getLhs());
@@ -329,5 +341,5 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
 void whale::populateConvolutionPatterns(RewritePatternSet &patterns,
                                         bool blocks) {
   patterns.add<ConvolutionToKernel>(patterns.getContext(), blocks);
-  patterns.add<ConvolutionToLoops>(patterns.getContext(), /*benefit=*/2);
+  patterns.add<ConvolutionToLoops>(patterns.getContext(), blocks);
 }

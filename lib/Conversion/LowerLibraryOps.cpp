@@ -16,6 +16,7 @@
 #include "ContractionSide.h"
 #include "LowerLinearAlgebra.h"
 #include "Lowering.h"
+#include "Windows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -391,6 +392,23 @@ LogicalResult lowerConvolution(RewriterBase &rewriter,
   return success();
 }
 
+/// Pattern: convolution(x, w) with windows reversed -> convolution(x,
+/// reverse(w)), as kernels have it.
+void reverseFilter(RewriterBase &rewriter, stablehlo::ConvolutionOp op) {
+  SmallVector<int64_t> dims;
+  for (auto [dim, reversed] :
+       llvm::zip_equal(op.getDimensionNumbers().getKernelSpatialDimensions(),
+                       *op.getWindowReversal()))
+    if (reversed)
+      dims.push_back(dim);
+  Value filter =
+      stablehlo::ReverseOp::create(rewriter, op.getLoc(), op.getRhs(), dims);
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getRhsMutable().assign(filter);
+    op.removeWindowReversalAttr();
+  });
+}
+
 /// Whether the argument is a sum that a loop carries, or one over micro-batches
 /// up to this one.
 bool isTakenOver(Value value) {
@@ -449,8 +467,10 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       // What the library cannot do is left to kernels.
       if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
         (void)Contraction(rewriter, dot).lower(fewProducts);
-      else
-        (void)lowerConvolution(rewriter, cast<stablehlo::ConvolutionOp>(op));
+      else if (auto convolution = cast<stablehlo::ConvolutionOp>(op);
+               failed(lowerConvolution(rewriter, convolution)) &&
+               isReversed(convolution))
+        reverseFilter(rewriter, convolution);
     }
     SmallVector<stablehlo::AddOp> sums;
     getOperation().walk([&](stablehlo::AddOp op) { sums.push_back(op); });

@@ -33,6 +33,9 @@ struct WindowDim {
   }
 };
 
+/// Whether a filter is read from its end along any dimension.
+bool isReversed(mlir::stablehlo::ConvolutionOp op);
+
 template <typename Op>
 llvm::SmallVector<WindowDim> getWindow(Op op, llvm::ArrayRef<int64_t> sizes) {
   llvm::SmallVector<WindowDim> window(sizes.size());

@@ -188,6 +188,11 @@ def contractions(v: Values) -> Iterator[Item]:
          "[b, 0, f]x[0, i, o]->[b, 0, f]", "pad = [[-1, 0]]", (1, 1)),
         ((3, 3, 4, 2, 1), (2, 2, 2, 1, 2), (2, 2, 3, 1, 2),
          "[0, 1, 2, b, f]x[0, 1, 2, i, o]->[0, 1, 2, b, f]", "", (1, 1)),
+        # More terms than a thread of a GPU has, of mostly padding.
+        ((1, 8, 8, 2), (70, 60, 2, 1), (1, 4, 4, 1),
+         "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]",
+         "stride = [64, 64], pad = [[128, 128], [128, 128]], "
+         "reverse = [true, false]", (1, 1)),
     ]  # fmt: skip
     for dtype in EVERY:
         if dtype == "i1":

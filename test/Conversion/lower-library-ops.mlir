@@ -371,3 +371,20 @@ func.func @lines_stay_lines(
       : (tensor<3x64x4x32xf32>, tensor<4x32x256xf32>) -> tensor<3x64x256xf32>
   return %1, %2 : tensor<4x32x256xf32>, tensor<3x64x256xf32>
 }
+
+// -----
+
+// Of what the library has not, kernels read filters from their start.
+// CHECK-LABEL: @reversed_integers
+// CHECK: %[[FILTER:.*]] = stablehlo.reverse %arg1, dims = [1]
+// CHECK: stablehlo.convolution(%arg0, %[[FILTER]])
+// CHECK-NOT: reverse = [
+func.func @reversed_integers(%x: tensor<1x5x6x2xi32>, %w: tensor<3x2x2x4xi32>)
+    -> tensor<1x3x5x4xi32> {
+  %0 = stablehlo.convolution(%x, %w)
+      dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+      window = {reverse = [false, true]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x5x6x2xi32>, tensor<3x2x2x4xi32>) -> tensor<1x3x5x4xi32>
+  return %0 : tensor<1x3x5x4xi32>
+}

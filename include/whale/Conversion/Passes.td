@@ -27,7 +27,8 @@ def LowerLibraryOps
     behind the other in an operand need a `stablehlo.transpose` first. A product
     that is added, in f32, to another one or to a sum that a loop carries is
     added to it in its buffer. A `stablehlo.convolution` becomes a
-    `whale.convolution`.
+    `whale.convolution`; one of other types stays, and a filter that it reads
+    from its end is reversed, as kernels read filters from their start.
 
     Attention becomes a `whale.library_call` or, with `blocks`, kernels that
     hold the scores of one tile at a time; where a tile of its heads does not
