@@ -171,35 +171,57 @@ bool LoopNest::isVector(const Access &access, int64_t count,
   return access.coefficients[loops[along].lastDim] == 1;
 }
 
-/// Elements that a thread computes.
-int64_t LoopNest::findVectorWidth() {
-  if (loops.empty() || op.getNumReductionLoops() > 0)
-    return 1;
+/// As many neighbours along a loop as an access has of the widest elements, at
+/// most `most`, or so few that they fit.
+int64_t LoopNest::findWidth(unsigned along, int64_t most,
+                            llvm::function_ref<bool(int64_t)> fits) {
   int64_t operations = 0, widest = 1;
   op.getRegion().walk([&](Operation *) { ++operations; });
   auto see = [&](const Access &access, Type tensor) {
-    if (isVector(access, 1))
+    if (isVector(access, 1, along))
       widest = std::max(widest, getStoredBytes(getBufferType(tensor)));
   };
   for (auto [number, read] : llvm::enumerate(reads))
     see(read, op.getDpsInputs()[number].getType());
-  bool isStored = true;
-  for (auto [number, write] : llvm::enumerate(writes)) {
-    see(write, op->getResult(number).getType());
-    isStored &= !isAccumulated(number);
-  }
-  int64_t width = isStored ? kVectorBytes / std::min(widest, kVectorBytes) : 1;
-  auto fits = [&] {
-    for (auto [number, write] : llvm::enumerate(writes))
-      if (!stores[number] && isVector(write, width))
-        return loops.back().size % width == 0 &&
-               width * operations <= kUnrolledBody &&
-               blocks.results / width >= kFullGpu;
-    return false;
-  };
-  while (width > 1 && !fits())
+  for (auto [number, write] : llvm::enumerate(writes))
+    if (!isAccumulated(number))
+      see(write, op->getResult(number).getType());
+  int64_t width = std::min(kVectorBytes / std::min(widest, kVectorBytes), most);
+  while (width > 1 &&
+         !(loops[along].size % width == 0 &&
+           width * operations <= kUnrolledBody &&
+           blocks.results * blocks.terms / width >= kFullGpu && fits(width)))
     width /= 2;
   return width;
+}
+
+/// Elements that a thread computes.
+int64_t LoopNest::findVectorWidth() {
+  auto numbers = llvm::seq<unsigned>(0, writes.size());
+  if (loops.empty() || op.getNumReductionLoops() > 0 ||
+      llvm::any_of(numbers, [&](unsigned n) { return isAccumulated(n); }))
+    return 1;
+  return findWidth(loops.size() - 1, kVectorBytes, [&](int64_t width) {
+    return llvm::any_of(numbers, [&](unsigned number) {
+      return !stores[number] && isVector(writes[number], width);
+    });
+  });
+}
+
+/// Neighbouring results that a thread reduces.
+int64_t LoopNest::findColumnWidth() {
+  unsigned last = numOuter - 1;
+  return findWidth(last, kMaxWidth, [&](int64_t width) {
+    for (const Access &read : reads)
+      if (read.buffer != ~0u && read.coefficients[loops[last].lastDim] != 0 &&
+          !isVector(read, width, last))
+        return false;
+    for (auto [number, write] : llvm::enumerate(writes))
+      if (!isAccumulated(number) &&
+          (stores[number] || !isVector(write, width, last)))
+        return false;
+    return true;
+  });
 }
 
 /// Of `width` neighbours, each for itself: no vector holds complex numbers.
@@ -257,40 +279,6 @@ void LoopNest::storeVector(OpBuilder &b, const Access &access,
   vector::StoreOp::create(
       b, loc, vector, flat[access.buffer], ValueRange{address},
       /*nontemporal=*/false, llvm::MaybeAlign(width * getStoredBytes(buffer)));
-}
-
-/// Neighbouring results that a thread reduces.
-int64_t LoopNest::findColumnWidth() {
-  unsigned last = numOuter - 1;
-  int64_t operations = 0, widest = 1;
-  op.getRegion().walk([&](Operation *) { ++operations; });
-  auto see = [&](const Access &access, Type tensor) {
-    if (isVector(access, 1, last))
-      widest = std::max(widest, getStoredBytes(getBufferType(tensor)));
-  };
-  for (auto [number, read] : llvm::enumerate(reads))
-    see(read, op.getDpsInputs()[number].getType());
-  for (auto [number, write] : llvm::enumerate(writes))
-    if (!isAccumulated(number))
-      see(write, op->getResult(number).getType());
-  int64_t width =
-      std::min(kVectorBytes / std::min(widest, kVectorBytes), kMaxWidth);
-  auto fits = [&] {
-    for (const Access &read : reads)
-      if (read.buffer != ~0u && read.coefficients[loops[last].lastDim] != 0 &&
-          !isVector(read, width, last))
-        return false;
-    for (auto [number, write] : llvm::enumerate(writes))
-      if (!isAccumulated(number) &&
-          (stores[number] || !isVector(write, width, last)))
-        return false;
-    return loops[last].size % width == 0 &&
-           width * operations <= kUnrolledBody &&
-           blocks.results * blocks.terms / width >= kFullGpu;
-  };
-  while (width > 1 && !fits())
-    width /= 2;
-  return width;
 }
 
 /// Computes `width` elements from where the counters are.

@@ -199,6 +199,8 @@ private:
   bool isVector(const Access &access, int64_t count) const {
     return isVector(access, count, loops.size() - 1);
   }
+  int64_t findWidth(unsigned along, int64_t most,
+                    llvm::function_ref<bool(int64_t)> fits);
   int64_t findVectorWidth();
   int64_t findColumnWidth();
   bool isSmall() const;
