@@ -66,7 +66,7 @@ void Gpu::fail(const char *function, Status status) const {
   const char *name = nullptr, *text = nullptr;
   driver.getErrorName.function(status, &name);
   driver.getErrorString.function(status, &text);
-  // Errors of kernels, which are told by whatever is called next.
+  // Errors of kernels, which the next call of any function returns.
   bool isLate = status >= kIllegalAddress && status <= kLaunchFailed;
   throw Error(description + ": " + function + ": " +
               (text ? text : "unknown error") + " (" +

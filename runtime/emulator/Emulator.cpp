@@ -39,7 +39,7 @@ constexpr int32_t kWarp = 32;
 /// Of a thread; kernels have small arrays in it.
 constexpr size_t kStackBytes = 64 * 1024;
 
-/// Told of accesses.
+/// Called for each access.
 std::atomic<EmulatorObserver> observer = nullptr;
 
 std::atomic<uint64_t> seed = 0;

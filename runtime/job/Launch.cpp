@@ -41,7 +41,7 @@ namespace {
 /// Ended by signals that this process passes on.
 volatile sig_atomic_t endingSignal = 0;
 
-/// What the processes of a host are told.
+/// What the processes of a host are started with.
 struct Launch {
   int64_t first, count, total;
   std::string host;

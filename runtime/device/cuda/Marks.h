@@ -17,9 +17,9 @@
 
 namespace whale::runtime::cuda {
 
-/// Events with times, on streams of one GPU, told in the host's time: the first
-/// mark waits for its stream, and the host looks at its clock then. They are
-/// right to some 10 us, and to 1 us among themselves.
+/// Events on streams of one GPU, with times by the host's clock: the first mark
+/// waits for its stream, and the host reads its clock then. They are right to
+/// some 10 us, and to 1 us among themselves.
 class Marks {
 public:
   using Clock = std::chrono::steady_clock;
