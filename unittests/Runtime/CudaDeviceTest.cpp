@@ -7,66 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "device/cuda/CudaDevice.h"
-#include "DeviceConformance.h"
-#include "cuda/test/Machine.h"
+#include "OnMachine.h"
 #include "device/cuda/Staging.h"
 
-#include <array>
-#include <iostream>
+#include <atomic>
 #include <thread>
 
 namespace whale::runtime::test {
 namespace {
-
-using cuda::test::Machine;
-using cuda::test::MachineOptions;
-using cuda::test::Mutation;
-
-std::unique_ptr<Machine> machine;
-
-/// Kernels of tests are functions; all but their last buffer are inputs, of an
-/// i32 for each iteration.
-GpuKernel findKernel(const KernelLaunch &launch) {
-  constexpr int64_t threads = 128;
-  size_t buffers = launch.buffers.size();
-  cuda::test::TestKernel kernel{
-      launch.function,
-      launch.extent,
-      buffers ? buffers - 1 : 0,
-      std::vector<int64_t>(buffers, 4 * launch.extent),
-      threads,
-      "test"};
-  return {machine->addKernel(std::move(kernel)),
-          (launch.extent + threads - 1) / threads, threads};
-}
-
-/// Devices of a new machine; with `nccl`, which then outlives them, they
-/// exchange data by it.
-DeviceMaker onMachine(MachineOptions options,
-                      std::unique_ptr<NcclTransport> *nccl = nullptr) {
-  return [=](const format::Program &program, Transport &transport) {
-    machine.reset();
-    MachineOptions own = options;
-    own.gpus = static_cast<int>(program.ranks.size());
-    machine = std::make_unique<Machine>(own);
-    std::vector<std::shared_ptr<cuda::Gpu>> gpus;
-    for (int gpu = 0; gpu < own.gpus; ++gpu)
-      gpus.push_back(std::make_shared<cuda::Gpu>(machine->libraries(), gpu));
-    if (nccl) {
-      *nccl = createNcclTransport(program, gpus, machine->libraries(),
-                                  [](const std::string &mine) {
-                                    return std::vector<std::string>{mine};
-                                  });
-      (*nccl)->connect();
-    }
-    std::vector<std::unique_ptr<Device>> devices;
-    for (size_t rank = 0; rank < gpus.size(); ++rank)
-      devices.push_back(createCudaDevice(
-          gpus[rank], program, findKernel, &transport,
-          static_cast<int64_t>(rank), {.nccl = nccl ? nccl->get() : nullptr}));
-    return devices;
-  };
-}
 
 /// Devices that are gone have given back all.
 void expectNothingIsLeft() {
@@ -89,13 +37,6 @@ DeviceMaker seeded(uint64_t seed) {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceConformance,
                          testing::Values(seeded(0), seeded(1), seeded(2)));
-
-void addOne(void **buffers, int64_t begin, int64_t end) {
-  auto *in = static_cast<int32_t *>(buffers[0]);
-  auto *out = static_cast<int32_t *>(buffers[1]);
-  for (int64_t i = begin; i < end; ++i)
-    out[i] = in[i] + 1;
-}
 
 //===----------------------------------------------------------------------===//
 // What the machine tells
@@ -592,126 +533,6 @@ TEST(CudaDevice, WhoWaitsForItsGpuHasSentWhatOthersWaitFor) {
     EXPECT_EQ(outcome, Outcome());
     EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Mutations
-//===----------------------------------------------------------------------===//
-
-/// Two ranks that compute on both queues in turn, send each other what they
-/// have and go on with what they get. Returns their last values; empty if a
-/// run did not come to its end.
-struct Exchange {
-  std::vector<int32_t> values;
-  std::vector<std::string> faults;
-  std::array<int64_t, cuda::test::mutations> counts = {};
-};
-Exchange exchange(const MachineOptions &options, bool byNccl, int rounds) {
-  Exchange result;
-  std::unique_ptr<NcclTransport> nccl;
-  // In another order, so that each way has a communicator of its own.
-  Collective returning = makeSend(1, 0);
-  returning.groups = {{1, 0}};
-  Devices all(onMachine(options, byNccl ? &nccl : nullptr), 2,
-              {makeSend(0, 1), returning});
-  std::vector<Integers> memories;
-  for (const auto &device : all.devices) {
-    memories.emplace_back(*device, 4, 1);
-    // In use from one buffer to the next: no byte is spare.
-    *memories.back().at(0) = static_cast<int32_t>(memories.size());
-  }
-  std::vector<std::shared_ptr<Buffer>> arenas;
-  std::vector<BufferTable> tables(2);
-  for (int64_t rank : {0, 1}) {
-    Device &device = *all.devices[rank];
-    arenas.push_back(device.allocate(MemorySpace::Device, 64));
-    Region regions[5] = {{memories[rank].memory.get(), 0},
-                         {arenas.back().get(), 0},
-                         {arenas.back().get(), 16},
-                         {arenas.back().get(), 32},
-                         {arenas.back().get(), 48}};
-    device.bind(tables[rank], regions);
-  }
-  Copy in = {0, 1, 4}, out = {1, 0, 4};
-  KernelLaunch there = {addOne, {1, 2}, 1, 1}, back = {addOne, {2, 1}, 1, 1},
-               next = {addOne, {3, 4}, 1, 1}, again = {addOne, {4, 1}, 1, 1};
-  all.onEnd = [](int64_t rank) { machine->leave(static_cast<int>(rank)); };
-  all.onError = [&] {
-    if (nccl)
-      nccl->abort();
-  };
-  Outcome outcome = all.run([&](int64_t rank, Device &device) {
-    const BufferTable &table = tables[rank];
-    device.copy(compute, in, table);
-    for (int round = 0; round < rounds; ++round) {
-      device.launch(compute, there, table);
-      device.wait(communication, device.record(compute));
-      device.launch(communication, back, table);
-      device.wait(compute, device.record(communication));
-      device.launch(compute, there, table);
-      for (int64_t channel : {0, 1}) {
-        Start start = {channel, channel, {}, {}};
-        (channel == rank ? start.src : start.dst) = channel == rank ? 2 : 3;
-        device.wait(communication, device.record(compute));
-        device.start(communication, start, table);
-      }
-      device.waitFor(compute, rank);
-      device.waitFor(compute, 1 - rank);
-      device.launch(compute, next, table);
-      device.launch(compute, again, table);
-    }
-    device.copy(compute, out, table);
-  });
-  if (outcome == Outcome())
-    for (int64_t rank : {0, 1})
-      result.values.push_back(*memories[rank].at(0));
-  for (size_t kind = 0; kind < result.counts.size(); ++kind)
-    result.counts[kind] = machine->countOf(static_cast<Mutation>(kind));
-  result.faults = machine->takeFaults();
-  return result;
-}
-
-/// A mutation, and whether NCCL moves the data.
-class CudaMutations
-    : public testing::TestWithParam<std::tuple<Mutation, bool>> {};
-INSTANTIATE_TEST_SUITE_P(
-    Cuda, CudaMutations,
-    testing::Combine(testing::Values(Mutation::DropRecord, Mutation::DropWait,
-                                     Mutation::SwapStream,
-                                     Mutation::ShiftAddress),
-                     testing::Bool()));
-INSTANTIATE_TEST_SUITE_P(CudaSplits, CudaMutations,
-                         testing::Values(std::tuple(Mutation::SwapCommunicator,
-                                                    true)));
-
-/// A change that does nothing (an event that orders what is in order anyway)
-/// is skipped: what it leaves has the right values and no fault in any order
-/// that is tried.
-TEST_P(CudaMutations, AreAllCaught) {
-  constexpr uint64_t orders = 6;
-  auto [kind, byNccl] = GetParam();
-  // A group for each of two channels of two ranks.
-  int rounds = kind == Mutation::SwapCommunicator ? 14 : 8;
-  Exchange right = exchange({.seed = 5}, byNccl, rounds);
-  ASSERT_EQ(right.faults, std::vector<std::string>());
-  ASSERT_EQ(right.values.size(), 2u);
-  int64_t caught = 0, skipped = 0;
-  int64_t count = right.counts[static_cast<size_t>(kind)];
-  for (int64_t number = 0; number < count; ++number) {
-    int64_t wrong = 0;
-    for (uint64_t order = 0; order < orders && !wrong; ++order) {
-      Exchange changed = exchange(
-          {.seed = order, .mutation = kind, .mutated = number}, byNccl, rounds);
-      wrong = !changed.faults.empty() || changed.values != right.values;
-    }
-    ++(wrong ? caught : skipped);
-  }
-  std::cout << "of " << count << ": " << caught << " caught, " << skipped
-            << " change nothing\n";
-  EXPECT_GE(caught, 50);
-  // Each operation is needed, not each event.
-  bool isOfOrder = kind == Mutation::DropRecord || kind == Mutation::DropWait;
-  EXPECT_LE(skipped, isOfOrder ? count / 2 : 0);
 }
 
 } // namespace

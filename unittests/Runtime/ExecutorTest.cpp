@@ -7,12 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Library.h"
-#include "whale/ProgramFormat/Checksum.h"
-#include "whale/ProgramFormat/ReadProgram.h"
-#include "whale/ProgramFormat/WriteProgram.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Program.h"
-#include "whale/Runtime/ProgramPlace.h"
 
 #include "ProgramFiles.h"
 
@@ -581,61 +576,6 @@ TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
   root["target"] = "none";
   EXPECT_NE(loadError(root).find("no code to run"), std::string::npos);
   EXPECT_THROW(Program::load("/nonexistent"), Error);
-}
-
-TEST_F(ExecutorTest, TablesMayStandInFiles) {
-  json root = richProgram(directory.path());
-  for (const char *file : {"kernels.so", "constants.bin"})
-    root["hashes"][file] =
-        whale::format::Checksum::of(MappedFile(directory.path() / file).text());
-  whale::format::ProgramText text = whale::format::writeProgram(
-      whale::format::readProgram(root.dump(), "rich"), {}, /*mostBytes=*/1);
-  // A function, two classes, two channels.
-  EXPECT_EQ(text.tables.size(), 5u);
-  writeFile(directory.path() / "manifest.json", text.manifest);
-  for (const auto &[name, table] : text.tables) {
-    writeFile(directory.path() / name, table);
-    EXPECT_TRUE(isProgramFile(name)) << name;
-  }
-  for (const char *name : {"classes-.json", "classes-1x.json", "classes.json",
-                           "ranks-0.json", "classes-0.txt"})
-    EXPECT_FALSE(isProgramFile(name)) << name;
-  Program program = Program::load(directory.path());
-  std::vector<float> batch(32, 3.0f);
-  std::vector<Array> results = program.run(std::vector{
-      floats({4, 4}, std::vector<float>(16)), floats({8, 4}, batch)});
-  EXPECT_EQ(valuesOf(results[1]), batch);
-
-  writeFile(directory.path() / "classes-0.json",
-            text.tables["classes-0.json"] + " ");
-  try {
-    Program::load(directory.path());
-    ADD_FAILURE();
-  } catch (const Error &error) {
-    EXPECT_EQ(error.what(),
-              (directory.path() / "classes-0.json").string() +
-                  ": differs from its hash in manifest.json: it was damaged, "
-                  "or is another program's");
-  }
-}
-
-TEST_F(ExecutorTest, ChecksumsFindDamage) {
-  richProgram(directory.path());
-  std::string sums;
-  for (const char *file : {"manifest.json", "kernels.so", "constants.bin"})
-    sums += whale::format::checksumLine(
-        file, whale::format::Checksum::of(readFile(directory.path() / file)));
-  writeFile(directory.path() / "checksums.txt", sums);
-  EXPECT_NO_THROW(Program::load(directory.path()));
-  for (const char *file : {"manifest.json", "kernels.so", "constants.bin"}) {
-    std::string bytes = readFile(directory.path() / file);
-    std::string damaged = bytes;
-    damaged[damaged.size() / 2] ^= 1;
-    writeFile(directory.path() / file, damaged);
-    EXPECT_THROW(Program::load(directory.path()), Error);
-    writeFile(directory.path() / file, bytes);
-  }
-  EXPECT_NO_THROW(Program::load(directory.path()));
 }
 
 } // namespace
