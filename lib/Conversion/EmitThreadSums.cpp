@@ -185,6 +185,16 @@ Value whale::allocateShared(OpBuilder &b, Location loc, int64_t count,
       b, loc, MemRefType::get({count}, type, AffineMap(), space));
 }
 
+std::pair<Value, Value> whale::findThread(OpBuilder &b, Location loc,
+                                          int64_t columns, int64_t rows,
+                                          bool across) {
+  Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
+  Value inner = constantIndex(b, loc, across ? columns : rows);
+  Value low = arith::RemUIOp::create(b, loc, thread, inner);
+  Value high = arith::DivUIOp::create(b, loc, thread, inner);
+  return across ? std::pair(low, high) : std::pair(high, low);
+}
+
 /// Combines the values of the threads of each result; the thread in row 0 gets
 /// what all of them make, and so do all threads if they use shuffles.
 void LoopNest::emitAcrossThreads(OpBuilder &b, MutableArrayRef<Value> values,
@@ -276,11 +286,9 @@ void LoopNest::emitAcrossThreads(OpBuilder &b, MutableArrayRef<Value> values,
 /// The part of block `block`.
 void LoopNest::emitBlock(OpBuilder &b, Value block) {
   auto index = [&](int64_t value) { return constantIndex(b, loc, value); };
-  Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
-  Value inner = index(blocks.across ? blocks.columns : blocks.rows);
-  Value low = arith::RemUIOp::create(b, loc, thread, inner);
-  Value high = arith::DivUIOp::create(b, loc, thread, inner);
-  Value column = blocks.across ? low : high, row = blocks.across ? high : low;
+  Value column, row;
+  std::tie(column, row) =
+      findThread(b, loc, blocks.columns, blocks.rows, blocks.across);
   // The blocks of one chunk are neighbours.
   int64_t width = blocks.width;
   int64_t perChunk = llvm::divideCeil(blocks.results, blocks.columns * width);

@@ -69,6 +69,13 @@ constexpr int64_t kRun = 32;
 mlir::Value allocateShared(mlir::OpBuilder &b, mlir::Location loc,
                            int64_t count, mlir::Type type);
 
+/// The column and the row of a thread in a block with so many of them;
+/// neighbouring threads are in neighbouring columns or, without `across`, rows.
+std::pair<mlir::Value, mlir::Value> findThread(mlir::OpBuilder &b,
+                                               mlir::Location loc,
+                                               int64_t columns, int64_t rows,
+                                               bool across);
+
 /// Whether result `number` collects over the reduction loops; another one is
 /// stored in every iteration.
 bool isAccumulated(mlir::linalg::GenericOp op, unsigned number);

@@ -311,12 +311,9 @@ SmallVector<Value> ReductionBlocks::acrossThreads(KernelBuilder &k,
 /// What a block does: the blocks of one chunk are neighbours.
 void ReductionBlocks::emitBlock(KernelBuilder &k, const Shape &shape,
                                 bool isFirst, Value chunk, Value group) {
-  Value thread = gpu::ThreadIdOp::create(k.b, loc, gpu::Dimension::x);
-  Value inner = k.index(shape.across ? shape.columns : shape.rows);
-  Value low = arith::RemUIOp::create(k.b, loc, thread, inner);
-  Value high = arith::DivUIOp::create(k.b, loc, thread, inner);
-  Value column = shape.across ? low : high, row = shape.across ? high : low;
-
+  Value column, row;
+  std::tie(column, row) =
+      findThread(k.b, loc, shape.columns, shape.rows, shape.across);
   Value result = k.add(k.mul(group, k.index(shape.columns)), column);
   Value isInside = k.inside(result, shape.results);
   // Threads without a result reduce that of another one.
