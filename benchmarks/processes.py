@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 PROCESSES = 4
 # How many times as long as in one process a step may take. Of 200 small
-# parameters it is mostly what a process does for a step, which four do for each.
+# parameters it is mostly what a process does for a step, which four do each.
 FACTORS = {"small-4": 2.0, "small-none-4": 2.0}
 FACTOR = 1.25
 # The same for an all-reduce, beside its bytes at the rate of plain messages.
