@@ -43,10 +43,6 @@ public:
   std::string fault() const { return describe(checkValues(program)); }
 };
 
-Instruction makeCopy(BufferIndex src, BufferIndex dst) {
-  return {.operation = Copy{src, dst}};
-}
-
 TEST(CheckValues, WhatIsReadWasGivenOrWritten) {
   Builder builder;
   builder.copy(8, 0);
@@ -213,14 +209,7 @@ TEST(CheckValues, LoopsRunTwice) {
 TEST(CheckValues, DeepLoopsAreCheckedInTime) {
   Builder builder;
   builder.copy(8, 5);
-  Instruction list = makeCopy(8, 0);
-  for (int depth = 0; depth < 128; ++depth) {
-    While loop;
-    loop.predicate = 5;
-    (depth % 2 ? loop.cond : loop.body).push_back(list);
-    list = {.operation = loop};
-  }
-  builder.list(0).push_back(list);
+  builder.list(0).push_back(makeDeepLoops(makeCopy(8, 0), 5));
   EXPECT_EQ(builder.fault(), "");
 }
 

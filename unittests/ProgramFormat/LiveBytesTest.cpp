@@ -34,10 +34,6 @@ public:
   int64_t live() const { return findLiveBytes(program, program.classes[0]); }
 };
 
-Instruction makeCopy(BufferIndex src, BufferIndex dst) {
-  return {.operation = Copy{src, dst}};
-}
-
 TEST(LiveBytes, FromTheWriteToTheLastRead) {
   Builder builder;
   EXPECT_EQ(builder.live(), 0);
@@ -107,14 +103,7 @@ TEST(LiveBytes, WhatTheNextIterationReadsIsKept) {
 TEST(LiveBytes, DeepLoopsTakeNoLonger) {
   Builder builder;
   builder.copy(8, 5);
-  Instruction list = makeCopy(8, 0);
-  for (int depth = 0; depth < 128; ++depth) {
-    While loop;
-    loop.predicate = 5;
-    (depth % 2 ? loop.cond : loop.body).push_back(list);
-    list = {.operation = loop};
-  }
-  builder.list(0).push_back(list);
+  builder.list(0).push_back(makeDeepLoops(makeCopy(8, 0), 5));
   EXPECT_EQ(builder.live(), 128);
 }
 

@@ -59,6 +59,22 @@ public:
   std::vector<int64_t> starts;
 };
 
+inline Instruction makeCopy(BufferIndex src, BufferIndex dst) {
+  return {.operation = Copy{src, dst}};
+}
+
+/// An instruction in loops inside of one another, in conditions and bodies by
+/// turns: each reads the predicate.
+inline Instruction makeDeepLoops(Instruction inner, BufferIndex predicate) {
+  for (int depth = 0; depth < 128; ++depth) {
+    While loop;
+    loop.predicate = predicate;
+    (depth % 2 ? loop.cond : loop.body).push_back(std::move(inner));
+    inner = {.operation = std::move(loop)};
+  }
+  return inner;
+}
+
 /// Empty without a fault.
 inline std::string describe(const std::optional<Fault> &fault) {
   return fault ? fault->path + ": " + fault->what : "";

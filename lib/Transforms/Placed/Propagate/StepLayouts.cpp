@@ -78,7 +78,7 @@ void StepLayouts::followStrategies() {
 }
 
 /// Has sums of split products whole where they are made, if that is shorter
-/// than to scatter them; otherwise a remark says so, if it is wanted.
+/// than to scatter them; otherwise a remark says so.
 void StepLayouts::tryWholeSums(AxisPropagation::Options options) {
   options.scatters = false;
   auto whole = std::make_unique<AxisPropagation>(function, std::move(options));
