@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import select
 import subprocess
 
 import pytest
@@ -84,3 +85,24 @@ def test_names_in_a_text(tmp_path: pathlib.Path) -> None:
             )
             assert shown in said and len(said) < 1000, said
             assert said.replace("\n", "").isprintable(), said
+
+
+def test_output_comes_last(tmp_path: pathlib.Path) -> None:
+    """Output is written once standard error took all lines, however slowly."""
+    # More than a pipe holds, and less than two.
+    (tmp_path / "long.mlir").write_text(TEXT.replace("main", "m" * 50000))
+    process = subprocess.Popen(
+        [
+            BIN / "whale-opt",
+            tmp_path / "long.mlir",
+            "--canonicalize",
+            "--mlir-print-ir-before-all",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    ready, _, _ = select.select([process.stdout], [], [], 1)
+    assert not ready
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(output) > 50000 and len(errors) > 100000

@@ -87,11 +87,17 @@ static LogicalResult run(int argc, char **argv, StringRef inputName,
     manager.addPass(whale::createCheckSizesPass());
     return config.setupPassPipeline(manager);
   });
-  if (failed(
-          mlir::MlirOptMain(output->os(), std::move(input), registry, checked)))
-    return failure();
-  output->keep();
-  return success();
+  std::string text;
+  raw_string_ostream stream(text);
+  LogicalResult result =
+      mlir::MlirOptMain(stream, std::move(input), registry, checked);
+  // Another process prints the diagnostics. They are printed before the output
+  // however slow it is.
+  whale::CleanErrors::finish();
+  output->os() << text;
+  if (succeeded(result))
+    output->keep();
+  return result;
 }
 
 int main(int argc, char **argv) {
