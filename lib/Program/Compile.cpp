@@ -43,7 +43,6 @@
 #include "whale/Program/Nesting.h"
 #include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/LibraryCalls.h"
-#include "whale/Step/MemoryFit.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Target/CUDA/Passes.h"
@@ -51,7 +50,6 @@
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/SourceLines.h"
 
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -87,8 +85,8 @@ struct Snapshot {
 class Compiler {
 public:
   Compiler(StringRef fileName, const CompileOptions &options,
-           Reporter &reporter)
-      : fileName(fileName), options(options), reporter(reporter) {}
+           Reporter &reporter, MemoryFit &fit)
+      : fileName(fileName), options(options), reporter(reporter), fit(fit) {}
 
   LogicalResult run(ModuleOp module, StringRef name, StringRef outDir,
                     CompileReport *report);
@@ -132,7 +130,8 @@ private:
   /// module as it came there: the cut of automatic stages, or else the shares.
   StringRef firstDecision = "placed";
   Snapshot undecided;
-  MemoryFit fit;
+  /// What passes expect devices to need, and are told that these do.
+  MemoryFit &fit;
   /// By device, of the plan at hand.
   std::vector<MemoryNeed> needs;
   /// What is short in it if transfers start early; empty if nothing is.
@@ -442,9 +441,6 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
   if (failed(checkOptions()) || failed(dump(module, "input")) ||
       failed(prepareInput(module, options)))
     return failure();
-  auto *dialect = module->getContext()->getLoadedDialect<WhaleDialect>();
-  dialect->memoryFit = &fit;
-  llvm::scope_exit forget([&] { dialect->memoryFit = nullptr; });
   PlanSummary summary;
   if (Config(module).getNumTaskGraphs())
     firstDecision = "annotated";
@@ -525,7 +521,7 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   if (module && succeeded(readResources(*module)) &&
       succeeded(verify(*module))) {
     StringRef name = module->getSymName().value_or("program");
-    result = Compiler(fileName, options, reporter)
+    result = Compiler(fileName, options, reporter, getMemoryFit(*module))
                  .run(*module, name, outDir, report);
   }
   if (failed(result))

@@ -9,7 +9,6 @@
 #include "DeviceRequests.h"
 
 #include "whale/Dialect/Whale/IR/Config.h"
-#include "whale/Step/MemoryFit.h"
 #include "whale/Transforms/Attributes.h"
 
 using namespace mlir;
@@ -44,8 +43,7 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
   options.unevenReplicas = config.allowsUnevenReplicas();
   options.pipeline =
       options.wholeCluster || config.getNumMicroBatches().value_or(1) > 1;
-  if (const MemoryFit *fit = getMemoryFit(module))
-    options.stageBytes = fit->stageBytes;
+  options.stageBytes = getMemoryFit(module).stageBytes;
   return virtualDevices(requests, cluster, options);
 }
 

@@ -23,7 +23,6 @@
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Sharding/PlacementAttrs.h"
-#include "whale/Step/MemoryFit.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
@@ -96,17 +95,16 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         makeCutProblem(step, units, main, *cluster, *devices,
                        isa_and_nonnull<SplitAttr>(defaultStrategy),
                        Config(module).getNumMicroBatches().value_or(1));
-    MemoryFit *fit = getMemoryFit(module);
-    if (fit && !fit->cutScale.empty())
+    MemoryFit &fit = getMemoryFit(module);
+    if (!fit.cutScale.empty())
       for (CutStage &stage : problem.stages)
         for (CutDevice &device : stage.devices)
-          device.memoryScale = fit->cutScale[device.id];
+          device.memoryScale = fit.cutScale[device.id];
     llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
     if (!loads)
       return emitError(first) << "num_task_graph = " << count << ": "
                               << llvm::toString(loads.takeError());
-    if (fit)
-      fit->cut = toEstimate(needsOf(problem, *loads), cluster->devices.size());
+    fit.cut = toEstimate(needsOf(problem, *loads), cluster->devices.size());
     explain(*loads, units, *devices);
     assign(*loads, units);
     copyFree();

@@ -22,7 +22,6 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Planner/Schedule.h"
 #include "whale/Sharding/PlacementAttrs.h"
-#include "whale/Step/MemoryFit.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
@@ -129,10 +128,9 @@ struct ScheduleMicroBatchesPass
   /// The kinds but for those whose buffers have turned out too large; says
   /// which these are.
   std::string leaveOutMisfits(SmallVectorImpl<ScheduleKind> &among) {
-    const MemoryFit *fit = getMemoryFit(getOperation());
-    if (!fit || fit->misfitSchedules.empty())
+    ArrayRef<std::string> names = getMemoryFit(getOperation()).misfitSchedules;
+    if (names.empty())
       return "";
-    ArrayRef<std::string> names = fit->misfitSchedules;
     for (StringRef name : scheduleKindNames())
       if (!llvm::is_contained(names, name))
         among.push_back(*parseScheduleKind(name));
@@ -192,14 +190,13 @@ struct ScheduleMicroBatchesPass
       return error;
     }
     emitRemark(loop.getLoc()) << "pipeline: " << choice->reason << misfits;
-    if (MemoryFit *fit = getMemoryFit(getOperation())) {
-      if (choice->isReplaceable)
-        fit->replaceableSchedule = stringifyScheduleKind(choice->kind).str();
-      bool isApart = choice->kind == ScheduleKind::ZeroBubble;
-      if (!fit->shares.bytes.empty())
-        (isApart ? pipelineApart : pipeline)
-            .correctBytes(choice->schedule, fit->shares.bytes);
-    }
+    MemoryFit &fit = getMemoryFit(getOperation());
+    if (choice->isReplaceable)
+      fit.replaceableSchedule = stringifyScheduleKind(choice->kind).str();
+    bool isApart = choice->kind == ScheduleKind::ZeroBubble;
+    if (!fit.shares.bytes.empty())
+      (isApart ? pipelineApart : pipeline)
+          .correctBytes(choice->schedule, fit.shares.bytes);
     loop->removeAttr(kLoopBytesAttr);
     apart->removeAttr(kLoopBytesAttr);
     if (choice->kind == ScheduleKind::ZeroBubble) {

@@ -19,7 +19,6 @@
 #include "Propagate/WritePlacements.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
-#include "whale/Step/MemoryFit.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
@@ -103,7 +102,7 @@ private:
   /// Decides all shares. True if the regions of micro-batches were multiplied,
   /// for shares that rotate; they are laid out like what they are copies of.
   bool balance(bool mayRotate) {
-    MemoryFit *fit = getMemoryFit(function);
+    MemoryFit &fit = getMemoryFit(function);
     StepLoads loads = readLoads();
     MeshBalancer balancer(loads, cluster, fit);
     SmallVector<Mesh *> list = meshes.getMeshes();
@@ -125,8 +124,7 @@ private:
       if (pipeline.getNumStages() > 1 && pipeline.goesBack())
         writeLoopBytes(loop, pipeline, balancer.loopBytes(loop));
     }
-    if (fit)
-      fit->shares = {balancer.estimateBytes(), balancer.argumentBytes()};
+    fit.shares = {balancer.estimateBytes(), balancer.argumentBytes()};
     return false;
   }
 

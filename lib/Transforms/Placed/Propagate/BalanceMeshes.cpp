@@ -28,8 +28,8 @@ using namespace mlir;
 namespace whale {
 
 MeshBalancer::MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-                           const MemoryFit *fit)
-    : loads(loads), cluster(cluster), fit(fit ? *fit : MemoryFit()) {}
+                           const MemoryFit &fit)
+    : loads(loads), cluster(cluster), fit(fit) {}
 
 void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
   loadOf.clear();

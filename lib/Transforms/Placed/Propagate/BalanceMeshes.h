@@ -23,9 +23,9 @@ namespace whale {
 
 class MeshBalancer {
 public:
-  /// `fit` says what is known of the devices' needs, if anything is.
+  /// `fit` says what is known of the devices' needs.
   MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-               const MemoryFit *fit);
+               const MemoryFit &fit);
 
   /// Balances the meshes. With up to `mostVariants` kinds of micro-batches,
   /// shares rotate where that makes the step faster.
@@ -72,7 +72,7 @@ private:
 
   const StepLoads &loads;
   const Cluster &cluster;
-  MemoryFit fit;
+  const MemoryFit &fit;
   /// Of each mesh; null for those that do nothing.
   std::vector<const MeshLoad *> loadOf;
   /// With the shares that were looked at last.

@@ -11,20 +11,18 @@
 
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OperationSupport.h"
+#include "whale/Step/MemoryFit.h"
 #include "llvm/ADT/DenseSet.h"
 
 #include <mutex>
 
-namespace whale {
-struct MemoryFit;
-} // namespace whale
-
 #include "whale/Dialect/Whale/IR/WhaleDialect.h.inc"
 
 namespace whale {
-/// Returns the MemoryFit of the compilation that the operation is part of; null
-/// if passes are run without the driver.
-inline MemoryFit *getMemoryFit(mlir::Operation *op) {
+/// Returns what is known of memory in the compilation that the operation is
+/// part of: a context is used for one. Passes that run at the same time must
+/// not change it.
+inline MemoryFit &getMemoryFit(mlir::Operation *op) {
   return op->getContext()->getOrLoadDialect<WhaleDialect>()->memoryFit;
 }
 } // namespace whale

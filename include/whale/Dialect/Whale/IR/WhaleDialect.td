@@ -40,9 +40,8 @@ def Whale_Dialect : Dialect {
     ::llvm::LogicalResult checkOnce(
         Checked key, ::llvm::function_ref<::llvm::LogicalResult()> check);
 
-    /// Feedback between the attempts of a compilation. Null if passes are run
-    /// without the driver.
-    ::whale::MemoryFit *memoryFit = nullptr;
+    /// Feedback between the passes and attempts of a compilation.
+    ::whale::MemoryFit memoryFit;
 
   private:
     ::std::mutex checkedMutex;
