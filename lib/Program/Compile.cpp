@@ -325,7 +325,7 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   std::string lack = describeLack(needs, cluster, *device);
   const Level &last = getLevels().back();
   StringRef plan = isGpu() ? last.gpuPipeline : last.pipeline;
-  plan = plan.substr(plan.find("whale-plan-buffers"));
+  plan = plan.substr(plan.find("whale-verify-schedule"));
   if (failed(
           runPasses(module, last.name,
                     "whale-start-transfers{late=true}," + withOptions(plan))))

@@ -60,9 +60,9 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-outline-kernels{blocks},whale-check-threads"},
       {"program",
        "whale-order-instructions,whale-start-transfers,"
-       "whale-plan-buffers",
+       "whale-verify-schedule,whale-plan-buffers",
        "whale-order-instructions,whale-start-transfers,"
-       "whale-plan-buffers{alignment=256}"},
+       "whale-verify-schedule,whale-plan-buffers{alignment=256}"},
   };
   return levels;
 }

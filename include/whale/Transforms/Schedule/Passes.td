@@ -127,6 +127,52 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
   ];
 }
 
+def VerifySchedule : Pass<"whale-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Check that one order of all transfers exists";
+  let description = [{
+    Changes nothing. An error unless all transfers of the functions with
+    `whale.ranks` can be put in one order in which each function starts its own.
+    Then no rank waits forever, wherever the waits are, even where a transfer
+    begins only when it is the next one of every rank that takes part. That each
+    start has one wait is verified by the operations themselves.
+
+    Example: rank 0 starts channel 0 first, rank 1 channel 1.
+    ```mlir
+    #from = #whale.placement<[4] partial sum 2 on [0, 1]>
+    #to = #whale.placement<[4] replicate 2 on [0, 1]>
+    func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
+        attributes {whale.ranks = array<i64: 0>} {
+      %0, %t0 = whale.all_reduce %x channel 0 from #from to #to
+          : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+      %1, %t1 = whale.all_reduce %y channel 1 from #from to #to
+          : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+      %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>)
+          -> tensor<4xf32>
+      %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>)
+          -> tensor<4xf32>
+      return
+    }
+    func.func @rank_class_1(%x: tensor<4xf32>, %y: tensor<4xf32>)
+        attributes {whale.ranks = array<i64: 1>} {
+      %0, %t0 = whale.all_reduce %y channel 1 from #from to #to
+          : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+      %1, %t1 = whale.all_reduce %x channel 0 from #from to #to
+          : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+      %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>)
+          -> tensor<4xf32>
+      %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>)
+          -> tensor<4xf32>
+      return
+    }
+    ```
+    is refused:
+    ```text
+    error: 'whale.all_reduce' op channel 0 is started in another order in
+        @rank_class_1
+    ```
+  }];
+}
+
 def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "Give every value of a rank class a place in memory";
   let description = [{

@@ -1,0 +1,147 @@
+// RUN: whale-opt %s -whale-verify-schedule -split-input-file -verify-diagnostics
+
+// Both ranks start in one order, whatever they wait for first. A local slice is
+// in no queue.
+#p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
+#p1 = #whale.placement<[4] replicate 2 on [0, 1]>
+#half = #whale.placement<[4] split 0 (2, 2) on [0, 1]>
+func.func @a(%x: tensor<4xf32>, %y: tensor<4xf32>)
+    attributes {whale.ranks = array<i64: 0>} {
+  %s = whale.local_slice %x channel 2 from #p1 to #half
+      : (tensor<4xf32>) -> tensor<2xf32>
+  %0, %t0 = whale.all_reduce %x channel 0 from #p0 to #p1
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %1, %t1 = whale.all_reduce %y channel 1 from #p0 to #p1
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+func.func @b(%x: tensor<4xf32>, %y: tensor<4xf32>)
+    attributes {whale.ranks = array<i64: 1>} {
+  %0, %t0 = whale.all_reduce %x channel 0 from #p0 to #p1
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %1, %t1 = whale.all_reduce %y channel 1 from #p0 to #p1
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  %s = whale.local_slice %x channel 2 from #p1 to #half
+      : (tensor<4xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+// The starts of one rank are swapped, the waits are not.
+#p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
+#p1 = #whale.placement<[4] replicate 2 on [0, 1]>
+func.func @a(%x: tensor<4xf32>, %y: tensor<4xf32>)
+    attributes {whale.ranks = array<i64: 0>} {
+  // expected-error@+1 {{channel 0 is started in another order in @b}}
+  %0, %t0 = whale.all_reduce %x channel 0 from #p0 to #p1
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %1, %t1 = whale.all_reduce %y channel 1 from #p0 to #p1
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+func.func @b(%x: tensor<4xf32>, %y: tensor<4xf32>)
+    attributes {whale.ranks = array<i64: 1>} {
+  // expected-note@+1 {{this is started first}}
+  %1, %t1 = whale.all_reduce %y channel 1 from #p0 to #p1
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %0, %t0 = whale.all_reduce %x channel 0 from #p0 to #p1
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// What is only sent waits for its receiver, too: with buffered sends these two
+// would end.
+#r0 = #whale.placement<[4] on [0]>
+#r1 = #whale.placement<[4] on [1]>
+func.func @a(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 0>} {
+  // expected-error@+1 {{channel 0 is started in another order in @b}}
+  whale.send_recv %x channel 0 from #r0 to #r1 : (tensor<4xf32>) -> ()
+  %0 = whale.send_recv channel 1 from #r1 to #r0 : () -> tensor<4xf32>
+  return
+}
+func.func @b(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 1>} {
+  // expected-note@+1 {{this is started first}}
+  whale.send_recv %x channel 1 from #r1 to #r0 : (tensor<4xf32>) -> ()
+  %0 = whale.send_recv channel 0 from #r0 to #r1 : () -> tensor<4xf32>
+  return
+}
+
+// -----
+
+#p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
+#p1 = #whale.placement<[4] replicate 2 on [0, 1]>
+func.func @a(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 0>} {
+  %0 = whale.all_reduce %x channel 0 from #p0 to #p1
+      : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{channel 0 is started more often than in @b}}
+  %1 = whale.all_reduce %0 channel 0 from #p0 to #p1
+      : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+func.func @b(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 1>} {
+  %0 = whale.all_reduce %x channel 0 from #p0 to #p1
+      : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// Each iteration has an order; but @b exchanges with @c in the loop, and @c
+// does so only when it is done with all that it exchanges with @a in it.
+#r0 = #whale.placement<[4] on [0]>
+#r1 = #whale.placement<[4] on [1]>
+#r2 = #whale.placement<[4] on [2]>
+func.func @a(%x: tensor<4xf32>, %more: tensor<i1>)
+    attributes {whale.ranks = array<i64: 0>} {
+  %0 = stablehlo.while(%m = %more) : tensor<i1>
+  cond {
+    stablehlo.return %m : tensor<i1>
+  } do {
+    // expected-error@+1 {{channel 0 is started in another order in @b}}
+    whale.send_recv %x channel 0 from #r0 to #r1 : (tensor<4xf32>) -> ()
+    whale.send_recv %x channel 1 from #r0 to #r2 : (tensor<4xf32>) -> ()
+    stablehlo.return %m : tensor<i1>
+  }
+  return
+}
+func.func @b(%x: tensor<4xf32>, %more: tensor<i1>)
+    attributes {whale.ranks = array<i64: 1>} {
+  %0 = stablehlo.while(%m = %more) : tensor<i1>
+  cond {
+    stablehlo.return %m : tensor<i1>
+  } do {
+    %1 = whale.send_recv channel 0 from #r0 to #r1 : () -> tensor<4xf32>
+    // expected-note@+1 {{this is started first}}
+    whale.send_recv %x channel 2 from #r1 to #r2 : (tensor<4xf32>) -> ()
+    stablehlo.return %m : tensor<i1>
+  }
+  return
+}
+func.func @c(%more: tensor<i1>) attributes {whale.ranks = array<i64: 2>} {
+  %0 = stablehlo.while(%m = %more) : tensor<i1>
+  cond {
+    stablehlo.return %m : tensor<i1>
+  } do {
+    %1 = whale.send_recv channel 1 from #r0 to #r2 : () -> tensor<4xf32>
+    stablehlo.return %m : tensor<i1>
+  }
+  %2 = stablehlo.while(%m = %more) : tensor<i1>
+  cond {
+    stablehlo.return %m : tensor<i1>
+  } do {
+    %3 = whale.send_recv channel 2 from #r1 to #r2 : () -> tensor<4xf32>
+    stablehlo.return %m : tensor<i1>
+  }
+  return
+}
