@@ -22,9 +22,6 @@
 using namespace mlir;
 using namespace whale;
 
-/// Terms that a thread of a GPU adds up one after the other, at most.
-static constexpr int64_t kMostThreadTerms = 4096;
-
 bool whale::isReversed(stablehlo::ConvolutionOp op) {
   auto reversal = op.getWindowReversal();
   return reversal && llvm::is_contained(*reversal, true);

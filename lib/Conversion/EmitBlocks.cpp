@@ -44,8 +44,8 @@ using namespace whale;
 static constexpr int64_t kThreads = 256;
 /// Threads for one result: more make the last steps long.
 static constexpr int64_t kMaxRows = 512;
-/// Terms that a thread combines before a further thread pays, and at most.
-static constexpr int64_t kTermsPerThread = 16, kMostTerms = 4096;
+/// Terms that a thread combines before a further thread pays.
+static constexpr int64_t kTermsPerThread = 16;
 /// Fewer blocks leave most of a GPU without work (an H100 has 132
 /// multiprocessors): then terms are dealt out to several blocks, of which so
 /// many are enough.
@@ -150,7 +150,8 @@ int64_t LoopNest::countCombinedBytes() const {
 int64_t LoopNest::countChunks() const {
   int64_t few = llvm::divideCeil(blocks.results, blocks.columns * blocks.width);
   int64_t each = llvm::divideCeil(blocks.terms, blocks.rows * kTermsPerThread);
-  int64_t least = llvm::divideCeil(blocks.terms, blocks.rows * kMostTerms);
+  int64_t least =
+      llvm::divideCeil(blocks.terms, blocks.rows * kMostThreadTerms);
   if (few >= kFewBlocks || each < 2 || (blocks.across && isSmall()))
     return least;
   return std::max(least, std::min(each, kManyBlocks / few));

@@ -23,6 +23,10 @@
 
 namespace whale {
 
+/// Terms of a reduction that a thread of a GPU combines one after the other, at
+/// most.
+inline constexpr int64_t kMostThreadTerms = 4096;
+
 /// `value` with elements in stored form; a cast where that is another type.
 /// Null if the elements have no stored form.
 mlir::Value stored(mlir::OpBuilder &b, mlir::Value value);
