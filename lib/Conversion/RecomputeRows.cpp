@@ -52,7 +52,8 @@ static std::optional<SmallVector<AffineExpr>> findLoops(OpOperand &read) {
       return {};
     loops[dim.getPosition()] = from;
   }
-  // What the reader loops over must be told by what it will read.
+  // The extent of each of the reader's loops must follow from an operand that
+  // it will read.
   for (auto [dim, loop] : llvm::enumerate(loops))
     if (!loop || llvm::none_of(maker.getDpsInputOperands(), [&](auto *input) {
           return maker.getMatchingIndexingMap(input).isFunctionOfDim(dim);

@@ -43,7 +43,7 @@ SmallVector<memref::AllocaOp> whale::findSharedMemory(Operation *kernel) {
   return found;
 }
 
-/// Puts the body of a loop over one iteration in its place.
+/// Replaces a loop of one iteration by its body.
 static void inlineLoop(scf::ForOp loop) {
   Block *body = loop.getBody();
   loop.getInductionVar().replaceAllUsesWith(loop.getLowerBound());
@@ -150,8 +150,8 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
   for (auto [number, array] : llvm::enumerate(findSharedMemory(kernel))) {
     array.replaceAllUsesWith(kernel.getWorkgroupAttributions()[number]);
     array.erase();
-    // LLVM makes wide accesses, as it takes for granted that it may align an
-    // array as it likes; what it writes is the type's alignment, unless told.
+    // LLVM vectorizes accesses, since it assumes that it may raise an array's
+    // alignment; without the attribute it emits that of the element type.
     kernel.setWorkgroupAttributionAttr(number,
                                        LLVM::LLVMDialect::getAlignAttrName(),
                                        b.getI64IntegerAttr(kSharedAlignment));

@@ -180,7 +180,7 @@ static SmallVector<Candidate *> layOut(ArrayRef<Candidate *> members) {
   return llvm::map_to_vector(order, [&](size_t i) { return members[i]; });
 }
 
-/// The all-reduce gets the channel of the first, and the place of the last.
+/// The all-reduce gets the channel of the first, and the position of the last.
 void Bucketer::join(ArrayRef<AllReduceOp> ordered, AllReduceOp first,
                     AllReduceOp last) {
   Location loc = FusedLoc::get(

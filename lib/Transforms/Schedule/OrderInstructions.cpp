@@ -44,7 +44,7 @@ Value getRoot(Value value) {
   return value;
 }
 
-/// What keeps its place: nothing moves across it.
+/// Whether it is a barrier: nothing moves across it.
 bool isFixed(Operation *op) {
   if (isa<func::CallOp, PackOp, UnpackOp>(op))
     return true;
@@ -69,7 +69,7 @@ private:
     int64_t bytes = 0;
     SmallVector<unsigned> readers;
     std::optional<unsigned> maker;
-    /// Stays alive behind the section, or has a place of its own.
+    /// Stays alive behind the section, or has a buffer outside of the arena.
     bool lasting = false;
   };
   struct Instruction {
@@ -134,12 +134,13 @@ Section::Section(ArrayRef<Operation *> ops,
                  const llvm::DenseMap<Value, Value> &handOver)
     : instructions(ops.size()) {
   members.insert(ops.begin(), ops.end());
-  llvm::DenseMap<Operation *, unsigned> places;
+  llvm::DenseMap<Operation *, unsigned> positions;
   for (auto [number, op] : llvm::enumerate(ops)) {
-    places[op] = number;
+    positions[op] = number;
     forEachRead(op, [&](Value value) {
       read(value, number);
-      if (auto it = places.find(value.getDefiningOp()); it != places.end())
+      if (auto it = positions.find(value.getDefiningOp());
+          it != positions.end())
         order(it->second, number);
     });
     if (isa<stablehlo::ReshapeOp>(op))
