@@ -48,6 +48,22 @@ bool holdsSteps(Operation *op) {
 class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
   using ImportScopesBase::ImportScopesBase;
 
+  /// An operation with a strategy of its own.
+  struct Occurrence {
+    Operation *op;
+    StrategyAttr attr;
+    std::optional<Scope> scope;
+    bool backward;
+
+    /// Empty if only an id identifies the TaskGraph.
+    StringRef name() const {
+      return attr ? attr.getName() : StringRef(scope->name);
+    }
+    std::optional<int64_t> devices() const {
+      return attr ? attr.getDevices() : scope->devices;
+    }
+  };
+
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = getMainFunction(getOperation());
     if (failed(found))
@@ -126,7 +142,42 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
   /// Gives each TaskGraph a number, in order of first use, and each operation
   /// in a scope the strategy attribute with that number.
   LogicalResult numberTaskGraphs() {
-    // The forward instances that backward instances stand for.
+    pairInstances();
+    if (failed(readDevices()))
+      return failure();
+    llvm::StringMap<StrategyAttr> taskGraphs;
+    int64_t count = 0;
+    for (const Occurrence &o : order) {
+      if (o.attr && o.attr.getName().empty()) {
+        strategies[o.op] = o.attr;
+        continue;
+      }
+      bool isSplit =
+          o.attr ? isa<SplitAttr>(o.attr) : o.scope->kind == Scope::Kind::Split;
+      auto [it, isNew] = taskGraphs.try_emplace(keyOf(o));
+      if (isNew) {
+        if (isSplit)
+          it->second =
+              SplitAttr::get(&getContext(), devicesOf(o), o.name(), count++);
+        else
+          it->second = ReplicateAttr::get(&getContext(), devicesOf(o), o.name(),
+                                          count++);
+      } else if (isa<SplitAttr>(it->second) != isSplit) {
+        return o.op->emitError("TaskGraph '")
+               << o.name() << "' is both replicate and split";
+      }
+      strategies[o.op] = it->second;
+    }
+    // A named default is the TaskGraph of the scopes with its name.
+    if (defaultStrategy && !defaultStrategy.getName().empty())
+      if (StrategyAttr same =
+              taskGraphs.lookup(keyOf(defaultStrategy.getName())))
+        defaultStrategy = same;
+    return success();
+  }
+
+  /// Finds the forward instances that backward instances stand for.
+  void pairInstances() {
     llvm::StringMap<SmallVector<ScopeInstance>> instances;
     llvm::StringSet<> seen;
     for (const Occurrence &o : order) {
@@ -135,71 +186,44 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
       if (seen.insert(o.scope->id + (o.backward ? "b" : "f")).second)
         instances[o.scope->baseId()].push_back({o.scope->id, o.backward});
     }
-    llvm::StringMap<llvm::StringMap<std::string>> forwardOf;
     for (auto &entry : instances)
       forwardOf[entry.getKey()] = pairCalls(entry.getValue());
+  }
 
-    // Counts of devices that are left out come from where they are given.
-    llvm::StringMap<int64_t> devicesOfName;
+  /// Counts of devices that are left out come from where they are given.
+  LogicalResult readDevices() {
     for (const Occurrence &o : order) {
-      StringRef name = o.attr ? o.attr.getName() : StringRef(o.scope->name);
-      std::optional<int64_t> devices =
-          o.attr ? o.attr.getDevices() : o.scope->devices;
-      if (name.empty() || !devices)
+      std::optional<int64_t> devices = o.devices();
+      if (o.name().empty() || !devices)
         continue;
-      auto [it, isNew] = devicesOfName.try_emplace(name, *devices);
+      auto [it, isNew] = devicesOfName.try_emplace(o.name(), *devices);
       if (!isNew && it->second != *devices)
         return o.op->emitError("TaskGraph '")
-               << name << "' asks for " << *devices << " devices here and for "
-               << it->second << " before";
+               << o.name() << "' asks for " << *devices
+               << " devices here and for " << it->second << " before";
     }
-
-    llvm::StringMap<StrategyAttr> taskGraphs;
-    int64_t count = 0;
-    for (const Occurrence &o : order) {
-      if (o.attr && o.attr.getName().empty()) {
-        strategies[o.op] = o.attr;
-        continue;
-      }
-      StringRef name = o.attr ? o.attr.getName() : StringRef(o.scope->name);
-      bool isSplit =
-          o.attr ? isa<SplitAttr>(o.attr) : o.scope->kind == Scope::Kind::Split;
-      // Ids and names can't be confused: ids start with a digit after '#'.
-      std::string key = ("n" + name).str();
-      if (name.empty()) {
-        std::string id = o.scope->id;
-        if (o.backward) {
-          auto &pairs = forwardOf[o.scope->baseId()];
-          if (auto it = pairs.find(id); it != pairs.end())
-            id = it->second;
-        }
-        key = "#" + id;
-      }
-      auto [it, isNew] = taskGraphs.try_emplace(key);
-      if (isNew) {
-        std::optional<int64_t> devices =
-            o.attr ? o.attr.getDevices() : o.scope->devices;
-        if (auto given = devicesOfName.find(name);
-            !name.empty() && given != devicesOfName.end())
-          devices = given->second;
-        if (isSplit)
-          it->second = SplitAttr::get(&getContext(), devices, name, count++);
-        else
-          it->second =
-              ReplicateAttr::get(&getContext(), devices, name, count++);
-      } else if (isa<SplitAttr>(it->second) != isSplit) {
-        return o.op->emitError("TaskGraph '")
-               << name << "' is both replicate and split";
-      }
-      strategies[o.op] = it->second;
-    }
-    // A named default is the TaskGraph of the scopes with its name.
-    if (defaultStrategy && !defaultStrategy.getName().empty())
-      if (StrategyAttr same =
-              taskGraphs.lookup(("n" + defaultStrategy.getName()).str()))
-        defaultStrategy = same;
     return success();
   }
+
+  std::optional<int64_t> devicesOf(const Occurrence &o) const {
+    auto given = devicesOfName.find(o.name());
+    return given == devicesOfName.end() ? o.devices() : given->second;
+  }
+
+  /// Identifies the TaskGraph that the operation is part of. Ids and names
+  /// can't be confused: ids start with a digit after '#'.
+  std::string keyOf(const Occurrence &o) const {
+    if (!o.name().empty())
+      return keyOf(o.name());
+    const std::string &id = o.scope->id;
+    if (o.backward)
+      if (auto pairs = forwardOf.find(o.scope->baseId());
+          pairs != forwardOf.end())
+        if (auto it = pairs->second.find(id); it != pairs->second.end())
+          return "#" + it->second;
+    return "#" + id;
+  }
+  static std::string keyOf(StringRef name) { return ("n" + name).str(); }
 
   /// What is known of an operation of @main's body. An operation with steps
   /// inside and no scope of its own has the one that most of them have.
@@ -267,14 +291,11 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
       }
   }
 
-  /// An operation with a strategy of its own, in program order.
-  struct Occurrence {
-    Operation *op;
-    StrategyAttr attr;
-    std::optional<Scope> scope;
-    bool backward;
-  };
+  /// In program order.
   SmallVector<Occurrence> order;
+  /// By base id: the forward instance of each backward instance.
+  llvm::StringMap<llvm::StringMap<std::string>> forwardOf;
+  llvm::StringMap<int64_t> devicesOfName;
   DenseMap<Location, ScopePath> pathOfLocation;
   DenseMap<Operation *, StrategyAttr> strategies;
   StrategyAttr defaultStrategy;
