@@ -17,10 +17,11 @@ using namespace mlir;
 
 namespace whale {
 
+using Operations = llvm::SetVector<Operation *>;
+
 /// Whether all uses of what `op` makes are in `late` operations, or values that
 /// the task graph yields and that are used by the end of the micro-batch alone.
-static bool canWait(Operation *op, TaskGraphOp graph,
-                    const llvm::DenseSet<Operation *> &late) {
+static bool canWait(Operation *op, TaskGraphOp graph, const Operations &late) {
   auto leaves = [](Value value) {
     return llvm::all_of(value.getUsers(), [](Operation *user) {
       auto yield = dyn_cast<YieldOp>(user);
@@ -45,81 +46,95 @@ static int64_t flopsOf(Block &block) {
   return flops;
 }
 
+/// The operations of the TaskGraph that can wait, last first.
+static Operations findLate(TaskGraphOp graph) {
+  Operations late;
+  for (Operation &op :
+       llvm::reverse(graph.getBody().front().without_terminator()))
+    if (canWait(&op, graph, late))
+      late.insert(&op);
+  return late;
+}
+
+/// What these operations read of the others of their block.
+static llvm::SetVector<Value> findCrossing(const Operations &late) {
+  llvm::SetVector<Value> crossing;
+  for (Operation *op : late)
+    forEachRead(op, [&](Value value) {
+      Operation *producer = value.getDefiningOp();
+      if (producer && producer->getBlock() == op->getBlock() &&
+          !late.contains(producer))
+        crossing.insert(value);
+    });
+  return crossing;
+}
+
+namespace {
+/// One of the two TaskGraphs that replace one.
+struct Part {
+  SmallVector<Value> yields;
+  TaskGraphOp graph;
+
+  void create(OpBuilder &builder, TaskGraphOp like) {
+    graph = TaskGraphOp::create(
+        builder, like.getLoc(), TypeRange(ValueRange(yields)),
+        like.getNameAttr(), like.getPhaseAttr(), like.getStrategyAttr(),
+        like.getVirtualDeviceAttr(), like.getFlopsAttr(), like.getBytesAttr());
+    OpBuilder::InsertionGuard guard(builder);
+    builder.createBlock(&graph.getBody());
+    YieldOp::create(builder, like.getLoc(), yields);
+  }
+  Block &body() { return graph.getBody().front(); }
+  Value resultOf(Value yielded) {
+    return graph.getResult(llvm::find(yields, yielded) - yields.begin());
+  }
+};
+} // namespace
+
+/// FLOPs are those of all moments; each part has its share of them.
+static void shareFlops(int64_t flops, Part &first, Part &second) {
+  int64_t late = flopsOf(second.body());
+  int64_t all = addCosts(flopsOf(first.body()), late);
+  int64_t share =
+      all == 0 ? 0 : int64_t(double(flops) * double(late) / double(all));
+  second.graph.setFlops(share);
+  first.graph.setFlops(flops - share);
+}
+
 static void split(TaskGraphOp graph) {
   Block &body = graph.getBody().front();
-  llvm::DenseSet<Operation *> late;
-  SmallVector<Operation *> moved;
-  for (Operation &op : llvm::reverse(body.without_terminator()))
-    if (canWait(&op, graph, late)) {
-      late.insert(&op);
-      moved.push_back(&op);
-    }
-  if (moved.empty() || moved.size() == body.getOperations().size() - 1)
+  Operations late = findLate(graph);
+  if (late.empty() || late.size() == body.getOperations().size() - 1)
     return;
 
   // The first part yields what it yielded of its own, and what the second
   // uses of it.
+  Part first, second;
+  auto partOf = [&](Operation *op) -> Part & {
+    return late.contains(op) ? second : first;
+  };
+  for (Value yielded : graph.getYield()->getOperands())
+    partOf(yielded.getDefiningOp()).yields.push_back(yielded);
+  llvm::SetVector<Value> crossing = findCrossing(late);
+  for (Value value : crossing)
+    if (!llvm::is_contained(first.yields, value))
+      first.yields.push_back(value);
+
   OpBuilder builder(graph);
-  SmallVector<Value> early, lateYields;
-  SmallVector<std::pair<Value, Value>> replaced;
+  first.create(builder, graph);
+  second.create(builder, graph);
+  second.graph->setAttr(kWeightGradientAttr, builder.getUnitAttr());
+  for (Operation &op : llvm::make_early_inc_range(body.without_terminator()))
+    op.moveBefore(partOf(&op).body().getTerminator());
   for (auto [result, yielded] :
        llvm::zip(graph.getResults(), graph.getYield()->getOperands()))
-    (late.contains(yielded.getDefiningOp()) ? lateYields : early)
-        .push_back(yielded);
-  llvm::SetVector<Value> crossing;
-  for (Operation *op : moved)
-    forEachRead(op, [&](Value value) {
-      Operation *producer = value.getDefiningOp();
-      if (producer && producer->getBlock() == &body && !late.contains(producer))
-        crossing.insert(value);
-    });
+    result.replaceAllUsesWith(
+        partOf(yielded.getDefiningOp()).resultOf(yielded));
   for (Value value : crossing)
-    if (!llvm::is_contained(early, value))
-      early.push_back(value);
-
-  auto create = [&](ValueRange yields) {
-    auto part = TaskGraphOp::create(builder, graph.getLoc(), yields.getTypes(),
-                                    graph.getNameAttr(), graph.getPhaseAttr(),
-                                    graph.getStrategyAttr(),
-                                    graph.getVirtualDeviceAttr(),
-                                    graph.getFlopsAttr(), graph.getBytesAttr());
-    OpBuilder::InsertionGuard guard(builder);
-    builder.createBlock(&part.getBody());
-    return part;
-  };
-  TaskGraphOp first = create(early), second = create(lateYields);
-  second->setAttr(kWeightGradientAttr, builder.getUnitAttr());
-  int64_t all = flopsOf(body);
-  for (Operation &op : llvm::make_early_inc_range(body.without_terminator()))
-    op.moveBefore(
-        &(late.contains(&op) ? second : first).getBody().front(),
-        (late.contains(&op) ? second : first).getBody().front().end());
-  for (auto [result, yielded] :
-       llvm::zip(graph.getResults(), graph.getYield()->getOperands())) {
-    bool isLate = late.contains(yielded.getDefiningOp());
-    ArrayRef<Value> list = isLate ? lateYields : early;
-    size_t index = llvm::find(list, yielded) - list.begin();
-    result.replaceAllUsesWith((isLate ? second : first).getResult(index));
-  }
-  for (auto [part, yields] : {std::pair(first, ArrayRef<Value>(early)),
-                              std::pair(second, ArrayRef<Value>(lateYields))}) {
-    builder.setInsertionPointToEnd(&part.getBody().front());
-    YieldOp::create(builder, graph.getLoc(), yields);
-  }
-  for (Value value : crossing) {
-    size_t index = llvm::find(early, value) - early.begin();
-    value.replaceUsesWithIf(first.getResult(index), [&](OpOperand &use) {
-      return second->isAncestor(use.getOwner());
+    value.replaceUsesWithIf(first.resultOf(value), [&](OpOperand &use) {
+      return second.graph->isAncestor(use.getOwner());
     });
-  }
-  // FLOPs are those of all moments; each part has its share of them.
-  int64_t flops = graph.getFlops().value_or(0);
-  int64_t share = all == 0 ? 0
-                           : int64_t(double(flops) *
-                                     double(flopsOf(second.getBody().front())) /
-                                     double(all));
-  second.setFlops(share);
-  first.setFlops(flops - share);
+  shareFlops(graph.getFlops().value_or(0), first, second);
   graph.erase();
 }
 
