@@ -54,90 +54,107 @@ void AxisPropagation::clear(Region &region) {
 /// partial and is reduced once after the loop), that one is tried. A partial
 /// sum that the body only adds to stays one.
 void AxisPropagation::visitWhile(Operation *op, ArrayRef<AxisState> forced) {
-  auto loop = cast<hlo::WhileOp>(op);
-  Block &body = loop.getBody().front();
-  Block &cond = loop.getCond().front();
-  unsigned count = op->getNumOperands();
   constexpr int maxRounds = 6;
+  SmallVector<Carry> carries = startCarries(op, forced);
+  bool isLast = false, isSame = false;
+  for (int round = 0; !isLast && !isSame; ++round) {
+    isLast = round + 1 == maxRounds || roundsLeft <= 0;
+    --roundsLeft;
+    visitBody(op, carries);
+    isSame = true;
+    for (auto [i, carry] : llvm::enumerate(carries)) {
+      AxisState next = nextState(op, i, carry, isLast);
+      isSame &= next == carry.state;
+      carry.state = next;
+    }
+  }
+  requireCarries(op, carries);
+}
 
-  SmallVector<AxisState> carry(count);
-  SmallVector<bool> isFlexible(count);
-  for (unsigned i = 0; i < count; ++i) {
+SmallVector<AxisPropagation::Carry>
+AxisPropagation::startCarries(Operation *op, ArrayRef<AxisState> forced) {
+  SmallVector<Carry> carries(op->getNumOperands());
+  for (auto [i, carry] : llvm::enumerate(carries)) {
     AxisState init = getState(op->getOperand(i));
     if (init.isSingle())
       init = AxisState::replicated();
-    isFlexible[i] = !init.isCut() || isZero(op->getOperand(i));
+    bool zero = isZero(op->getOperand(i));
+    carry.isFlexible = !init.isCut() || zero;
     if (!forced.empty() && !forced[i].isFree())
-      carry[i] = forced[i];
-    else if (!isZero(op->getOperand(i)))
-      carry[i] = init;
+      carry.state = forced[i];
+    else if (!zero)
+      carry.state = init;
   }
+  return carries;
+}
 
-  for (int round = 0; round < maxRounds; ++round) {
-    bool isLast = round + 1 == maxRounds || roundsLeft <= 0;
-    --roundsLeft;
-    clear(loop.getBody());
-    for (unsigned i = 0; i < count; ++i) {
-      if (isZero(op->getOperand(i)))
-        zeroCarries.insert(body.getArgument(i));
-      if (!carry[i].isFree())
-        states[body.getArgument(i)] = carry[i];
-    }
-    visitBlock(body);
-    Operation *yield = body.getTerminator();
-    for (unsigned i = 0; i < count; ++i) {
-      AxisState inside = getState(body.getArgument(i));
-      if (inside.isSplit() && getState(yield->getOperand(i)).isFree())
-        demand(yield->getOperand(i), inside);
-    }
-    SmallVector<AxisState> next(count);
-    for (unsigned i = 0; i < count; ++i) {
-      BlockArgument argument = body.getArgument(i);
-      AxisState inside = getState(argument);
-      AxisState yielded = getState(yield->getOperand(i));
-      bool isAddedTo = llvm::all_of(argument.getUses(), [&](OpOperand &use) {
-        return getRequired(use) == inside;
-      });
-      if (inside.isPartial() && (yielded != inside || !isAddedTo)) {
-        next[i] = AxisState::replicated();
-        continue;
-      }
-      bool mayBePartial = isZero(op->getOperand(i)) || inside.isPartial();
-      if ((yielded.isPartial() && !mayBePartial) || yielded.isSingle())
-        yielded = AxisState::replicated();
-      next[i] = inside.isFree() ? yielded : inside;
-      if (next[i].isFree())
-        next[i] = AxisState::replicated();
-      // A whole value would do for any wish of the body's; a split or partial
-      // one is what the body makes of it.
-      bool differs = !yielded.isFree() && yielded != next[i];
-      if (differs && isFlexible[i] && !isLast) {
-        next[i] = yielded;
-        // Try a layout that the body gives once only.
-        isFlexible[i] = carry[i].isFree();
-      }
-    }
-    if (next == carry)
-      break;
-    carry = next;
-    if (isLast)
-      break;
+/// Visits the body anew, with these layouts at its begin.
+void AxisPropagation::visitBody(Operation *op, ArrayRef<Carry> carries) {
+  auto loop = cast<hlo::WhileOp>(op);
+  Block &body = loop.getBody().front();
+  clear(loop.getBody());
+  for (auto [i, carry] : llvm::enumerate(carries)) {
+    if (isZero(op->getOperand(i)))
+      zeroCarries.insert(body.getArgument(i));
+    if (!carry.state.isFree())
+      states[body.getArgument(i)] = carry.state;
   }
+  visitBlock(body);
+  for (auto [argument, yielded] : llvm::zip_equal(
+           body.getArguments(), body.getTerminator()->getOperands())) {
+    AxisState inside = getState(argument);
+    if (inside.isSplit() && getState(yielded).isFree())
+      demand(yielded, inside);
+  }
+}
 
-  for (unsigned i = 0; i < count; ++i)
-    demand(body.getArgument(i), carry[i]);
-  for (unsigned i = 0; i < count; ++i) {
-    require(body.getTerminator()->getOpOperand(i), carry[i]);
+/// The layout of a carried value for the next round, by what the body makes of
+/// it.
+AxisState AxisPropagation::nextState(Operation *op, unsigned i, Carry &carry,
+                                     bool isLast) {
+  Block &body = cast<hlo::WhileOp>(op).getBody().front();
+  BlockArgument argument = body.getArgument(i);
+  AxisState inside = getState(argument);
+  AxisState yielded = getState(body.getTerminator()->getOperand(i));
+  bool isAddedTo = llvm::all_of(argument.getUses(), [&](OpOperand &use) {
+    return getRequired(use) == inside;
+  });
+  if (inside.isPartial() && (yielded != inside || !isAddedTo))
+    return AxisState::replicated();
+  bool mayBePartial = isZero(op->getOperand(i)) || inside.isPartial();
+  if ((yielded.isPartial() && !mayBePartial) || yielded.isSingle())
+    yielded = AxisState::replicated();
+  AxisState next = inside.isFree() ? yielded : inside;
+  if (next.isFree())
+    next = AxisState::replicated();
+  // A whole value would do for any wish of the body's; a split or partial one
+  // is what the body makes of it.
+  bool differs = !yielded.isFree() && yielded != next;
+  if (!differs || !carry.isFlexible || isLast)
+    return next;
+  // Try a layout that the body gives once only.
+  carry.isFlexible = carry.state.isFree();
+  return yielded;
+}
+
+/// Gives the loop's operands, results and both regions the decided layouts.
+void AxisPropagation::requireCarries(Operation *op, ArrayRef<Carry> carries) {
+  auto loop = cast<hlo::WhileOp>(op);
+  Block &body = loop.getBody().front();
+  Block &cond = loop.getCond().front();
+  for (auto [i, carry] : llvm::enumerate(carries))
+    demand(body.getArgument(i), carry.state);
+  clear(loop.getCond());
+  for (auto [i, carry] : llvm::enumerate(carries)) {
+    const AxisState &state = carry.state;
+    require(body.getTerminator()->getOpOperand(i), state);
     // A whole zero is a partial sum of zero as it is.
     bool isWholeZero =
-        carry[i].isPartial() && !getState(op->getOperand(i)).isPartial();
-    require(op->getOpOperand(i),
-            isWholeZero ? AxisState::replicated() : carry[i]);
-    states[op->getResult(i)] = carry[i];
+        state.isPartial() && !getState(op->getOperand(i)).isPartial();
+    require(op->getOpOperand(i), isWholeZero ? AxisState::replicated() : state);
+    states[op->getResult(i)] = state;
+    states[cond.getArgument(i)] = state;
   }
-  clear(loop.getCond());
-  for (unsigned i = 0; i < count; ++i)
-    states[cond.getArgument(i)] = carry[i];
   visitBlock(cond);
   require(cond.getTerminator()->getOpOperand(0), AxisState::replicated());
 }

@@ -193,7 +193,19 @@ private:
   double countSeconds();
   void visitBlock(mlir::Block &block);
   void visit(mlir::Operation *op);
+  /// The layout of a value that a loop carries, and whether the body may change
+  /// it.
+  struct Carry {
+    AxisState state;
+    bool isFlexible = false;
+  };
   void visitWhile(mlir::Operation *op, llvm::ArrayRef<AxisState> forced);
+  llvm::SmallVector<Carry> startCarries(mlir::Operation *op,
+                                        llvm::ArrayRef<AxisState> forced);
+  void visitBody(mlir::Operation *op, llvm::ArrayRef<Carry> carries);
+  AxisState nextState(mlir::Operation *op, unsigned i, Carry &carry,
+                      bool isLast);
+  void requireCarries(mlir::Operation *op, llvm::ArrayRef<Carry> carries);
   void visitCase(mlir::Operation *op);
   bool allGive(mlir::OpResult result, const AxisState &state) const;
   void visitBarrier(mlir::Operation *op);
