@@ -162,219 +162,225 @@ static Value emitBinary(Scalar &s, Value lhs, Value rhs) {
   return SignedOp::create(s.b, s.loc, lhs, rhs);
 }
 
+static arith::CmpFPredicate
+findFloatPredicate(stablehlo::ComparisonDirection direction) {
+  using Direction = stablehlo::ComparisonDirection;
+  using Predicate = arith::CmpFPredicate;
+  switch (direction) {
+  case Direction::EQ:
+    return Predicate::OEQ;
+  case Direction::NE:
+    return Predicate::UNE;
+  case Direction::GE:
+    return Predicate::OGE;
+  case Direction::GT:
+    return Predicate::OGT;
+  case Direction::LE:
+    return Predicate::OLE;
+  case Direction::LT:
+    return Predicate::OLT;
+  }
+  llvm_unreachable("unknown direction");
+}
+
+static arith::CmpIPredicate
+findIntegerPredicate(stablehlo::ComparisonDirection direction, bool isSigned) {
+  using Direction = stablehlo::ComparisonDirection;
+  using Predicate = arith::CmpIPredicate;
+  switch (direction) {
+  case Direction::EQ:
+    return Predicate::eq;
+  case Direction::NE:
+    return Predicate::ne;
+  case Direction::GE:
+    return isSigned ? Predicate::sge : Predicate::uge;
+  case Direction::GT:
+    return isSigned ? Predicate::sgt : Predicate::ugt;
+  case Direction::LE:
+    return isSigned ? Predicate::sle : Predicate::ule;
+  case Direction::LT:
+    return isSigned ? Predicate::slt : Predicate::ult;
+  }
+  llvm_unreachable("unknown direction");
+}
+
 static Value emitCompare(OpBuilder &b, stablehlo::CompareOp op, Value lhs,
                          Value rhs) {
-  using Direction = stablehlo::ComparisonDirection;
   Location loc = op.getLoc();
   Type type = getElementTypeOrSelf(op.getLhs().getType());
-  Direction direction = op.getComparisonDirection();
+  bool isFloat = isa<FloatType>(type);
   Scalar s{b, loc, type};
   bool total = op.getCompareType() &&
                *op.getCompareType() == stablehlo::ComparisonType::TOTALORDER;
-  if (isa<FloatType>(type) && !total) {
-    arith::CmpFPredicate predicate;
-    switch (direction) {
-    case Direction::EQ:
-      predicate = arith::CmpFPredicate::OEQ;
-      break;
-    case Direction::NE:
-      predicate = arith::CmpFPredicate::UNE;
-      break;
-    case Direction::GE:
-      predicate = arith::CmpFPredicate::OGE;
-      break;
-    case Direction::GT:
-      predicate = arith::CmpFPredicate::OGT;
-      break;
-    case Direction::LE:
-      predicate = arith::CmpFPredicate::OLE;
-      break;
-    case Direction::LT:
-      predicate = arith::CmpFPredicate::OLT;
-      break;
-    }
-    return arith::CmpFOp::create(b, loc, predicate,
-                                 toCompute(b, loc, lhs, type),
-                                 toCompute(b, loc, rhs, type));
-  }
-  if (isa<FloatType>(type)) {
+  if (isFloat && !total)
+    return arith::CmpFOp::create(
+        b, loc, findFloatPredicate(op.getComparisonDirection()),
+        toCompute(b, loc, lhs, type), toCompute(b, loc, rhs, type));
+  if (isFloat) {
     lhs = s.totalOrder(lhs);
     rhs = s.totalOrder(rhs);
   }
-  bool isSigned = isa<FloatType>(type) || !isUnsigned(type);
-  arith::CmpIPredicate predicate;
-  switch (direction) {
-  case Direction::EQ:
-    predicate = arith::CmpIPredicate::eq;
-    break;
-  case Direction::NE:
-    predicate = arith::CmpIPredicate::ne;
-    break;
-  case Direction::GE:
-    predicate =
-        isSigned ? arith::CmpIPredicate::sge : arith::CmpIPredicate::uge;
-    break;
-  case Direction::GT:
-    predicate =
-        isSigned ? arith::CmpIPredicate::sgt : arith::CmpIPredicate::ugt;
-    break;
-  case Direction::LE:
-    predicate =
-        isSigned ? arith::CmpIPredicate::sle : arith::CmpIPredicate::ule;
-    break;
-  case Direction::LT:
-    predicate =
-        isSigned ? arith::CmpIPredicate::slt : arith::CmpIPredicate::ult;
-    break;
-  }
-  return s.compare(predicate, lhs, rhs);
+  return s.compare(findIntegerPredicate(op.getComparisonDirection(),
+                                        isFloat || !isUnsigned(type)),
+                   lhs, rhs);
 }
 
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
 
+/// Sums, products, quotients and extremes. A sum of booleans is "or", their
+/// product "and".
+static Value emitArithmetic(Scalar &s, Operation *op, Value lhs, Value rhs) {
+  bool isFloat = isa<FloatType>(s.type);
+  bool isBool = s.type.isInteger(1);
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](stablehlo::AddOp) -> Value {
+        if (isBool)
+          return arith::OrIOp::create(s.b, s.loc, lhs, rhs);
+        return emitBinary<arith::AddFOp, arith::AddIOp, arith::AddIOp>(s, lhs,
+                                                                       rhs);
+      })
+      .Case([&](stablehlo::SubtractOp) {
+        return emitBinary<arith::SubFOp, arith::SubIOp, arith::SubIOp>(s, lhs,
+                                                                       rhs);
+      })
+      .Case([&](stablehlo::MulOp) -> Value {
+        if (isBool)
+          return arith::AndIOp::create(s.b, s.loc, lhs, rhs);
+        return emitBinary<arith::MulFOp, arith::MulIOp, arith::MulIOp>(s, lhs,
+                                                                       rhs);
+      })
+      .Case([&](stablehlo::MaxOp) {
+        return emitBinary<arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(
+            s, lhs, rhs);
+      })
+      .Case([&](stablehlo::MinOp) {
+        return emitBinary<arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(
+            s, lhs, rhs);
+      })
+      .Case([&](stablehlo::DivOp) {
+        if (!isFloat)
+          return s.divide(lhs, rhs, /*remainder=*/false);
+        return emitBinary<arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(s, lhs,
+                                                                         rhs);
+      })
+      .Case([&](stablehlo::RemOp) {
+        if (!isFloat)
+          return s.divide(lhs, rhs, /*remainder=*/true);
+        return emitBinary<arith::RemFOp, arith::RemSIOp, arith::RemUIOp>(s, lhs,
+                                                                         rhs);
+      });
+}
+
+/// Operations on the bits of integers.
+static Value emitBits(Scalar &s, Operation *op, ValueRange operands) {
+  Value x = operands[0];
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](stablehlo::AndOp) {
+        return arith::AndIOp::create(s.b, s.loc, x, operands[1]);
+      })
+      .Case([&](stablehlo::OrOp) {
+        return arith::OrIOp::create(s.b, s.loc, x, operands[1]);
+      })
+      .Case([&](stablehlo::XorOp) {
+        return arith::XOrIOp::create(s.b, s.loc, x, operands[1]);
+      })
+      .Case([&](stablehlo::NotOp) {
+        return arith::XOrIOp::create(s.b, s.loc, x,
+                                     s.integer(APInt::getAllOnes(s.width())));
+      })
+      .Case([&](stablehlo::PopulationCountOp) {
+        return math::CtPopOp::create(s.b, s.loc, x);
+      })
+      .Case([&](stablehlo::ClzOp) {
+        return math::CountLeadingZerosOp::create(s.b, s.loc, x);
+      })
+      .Default([&](Operation *) { return s.shift(op, x, operands[1]); });
+}
+
+static Value emitNegative(Scalar &s, Value x) {
+  if (!isa<FloatType>(s.type))
+    return arith::SubIOp::create(s.b, s.loc, s.integer(0), x);
+  Value value =
+      arith::NegFOp::create(s.b, s.loc, toCompute(s.b, s.loc, x, s.type));
+  return fromCompute(s.b, s.loc, value, s.type);
+}
+
+static Value emitIntegerSign(Scalar &s, Value x) {
+  Value zero = s.integer(0);
+  Value positive =
+      s.select(s.compare(isUnsigned(s.type) ? arith::CmpIPredicate::ugt
+                                            : arith::CmpIPredicate::sgt,
+                         x, zero),
+               s.integer(1), zero);
+  if (isUnsigned(s.type))
+    return positive;
+  return s.select(s.compare(arith::CmpIPredicate::slt, x, zero), s.integer(-1),
+                  positive);
+}
+
+/// Fails if the types have not as many bits.
+static FailureOr<Value> emitBitcast(Scalar &s, Type from, Value x) {
+  if (from.getIntOrFloatBitWidth() != s.type.getIntOrFloatBitWidth() ||
+      from.isInteger(1) != s.type.isInteger(1))
+    return failure();
+  Type scalar = getScalarType(s.type);
+  if (x.getType() == scalar)
+    return x;
+  return arith::BitcastOp::create(s.b, s.loc, scalar, x).getResult();
+}
+
 /// `operands` and the result are scalars: integers of their own width.
 static FailureOr<Value> emitOnScalars(OpBuilder &b, Operation *op,
                                       ValueRange operands) {
   Location loc = op->getLoc();
   Type type = getElementTypeOrSelf(op->getResult(0).getType());
-  Type from = getElementTypeOrSelf(op->getOperand(0).getType());
   Scalar s{b, loc, type};
-  bool isFloat = isa<FloatType>(type);
-  bool isBool = type.isInteger(1);
-  using Result = FailureOr<Value>;
-  return TypeSwitch<Operation *, Result>(op)
-      .Case([&](stablehlo::AddOp) -> Result {
-        if (isBool)
-          return arith::OrIOp::create(b, loc, operands[0], operands[1])
-              .getResult();
-        return emitBinary<arith::AddFOp, arith::AddIOp, arith::AddIOp>(
-            s, operands[0], operands[1]);
-      })
-      .Case([&](stablehlo::SubtractOp) -> Result {
-        return emitBinary<arith::SubFOp, arith::SubIOp, arith::SubIOp>(
-            s, operands[0], operands[1]);
-      })
-      .Case([&](stablehlo::MulOp) -> Result {
-        if (isBool)
-          return arith::AndIOp::create(b, loc, operands[0], operands[1])
-              .getResult();
-        return emitBinary<arith::MulFOp, arith::MulIOp, arith::MulIOp>(
-            s, operands[0], operands[1]);
-      })
-      .Case([&](stablehlo::MaxOp) -> Result {
-        return emitBinary<arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(
-            s, operands[0], operands[1]);
-      })
-      .Case([&](stablehlo::MinOp) -> Result {
-        return emitBinary<arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(
-            s, operands[0], operands[1]);
-      })
-      .Case([&](stablehlo::DivOp) -> Result {
-        if (!isFloat)
-          return s.divide(operands[0], operands[1], /*remainder=*/false);
-        return emitBinary<arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(
-            s, operands[0], operands[1]);
-      })
-      .Case([&](stablehlo::RemOp) -> Result {
-        if (!isFloat)
-          return s.divide(operands[0], operands[1], /*remainder=*/true);
-        return emitBinary<arith::RemFOp, arith::RemSIOp, arith::RemUIOp>(
-            s, operands[0], operands[1]);
-      })
-      .Case([&](stablehlo::PowOp) -> Result {
-        if (!isFloat)
-          return s.power(operands[0], operands[1]);
-        return emitScalarMath(b, op, operands);
-      })
-      .Case([&](stablehlo::AndOp) -> Result {
-        return arith::AndIOp::create(b, loc, operands[0], operands[1])
-            .getResult();
-      })
-      .Case([&](stablehlo::OrOp) -> Result {
-        return arith::OrIOp::create(b, loc, operands[0], operands[1])
-            .getResult();
-      })
-      .Case([&](stablehlo::XorOp) -> Result {
-        return arith::XOrIOp::create(b, loc, operands[0], operands[1])
-            .getResult();
-      })
-      .Case([&](stablehlo::NotOp) -> Result {
-        return arith::XOrIOp::create(b, loc, operands[0],
-                                     s.integer(APInt::getAllOnes(s.width())))
-            .getResult();
-      })
-      .Case<stablehlo::ShiftLeftOp, stablehlo::ShiftRightLogicalOp,
+  if (isa<FloatType>(type) &&
+      isa<stablehlo::PowOp, stablehlo::AbsOp, stablehlo::SignOp>(op))
+    return emitScalarMath(b, op, operands);
+  return TypeSwitch<Operation *, FailureOr<Value>>(op)
+      .Case<stablehlo::AddOp, stablehlo::SubtractOp, stablehlo::MulOp,
+            stablehlo::MaxOp, stablehlo::MinOp, stablehlo::DivOp,
+            stablehlo::RemOp>(
+          [&](auto) { return emitArithmetic(s, op, operands[0], operands[1]); })
+      .Case<stablehlo::AndOp, stablehlo::OrOp, stablehlo::XorOp,
+            stablehlo::NotOp, stablehlo::PopulationCountOp, stablehlo::ClzOp,
+            stablehlo::ShiftLeftOp, stablehlo::ShiftRightLogicalOp,
             stablehlo::ShiftRightArithmeticOp>(
-          [&](auto) -> Result { return s.shift(op, operands[0], operands[1]); })
-      .Case([&](stablehlo::PopulationCountOp) -> Result {
-        return math::CtPopOp::create(b, loc, operands[0]).getResult();
-      })
-      .Case([&](stablehlo::ClzOp) -> Result {
-        return math::CountLeadingZerosOp::create(b, loc, operands[0])
-            .getResult();
-      })
-      .Case([&](stablehlo::NegOp) -> Result {
-        if (!isFloat)
-          return arith::SubIOp::create(b, loc, s.integer(0), operands[0])
-              .getResult();
-        Value value =
-            arith::NegFOp::create(b, loc, toCompute(b, loc, operands[0], type));
-        return fromCompute(b, loc, value, type);
-      })
-      .Case([&](stablehlo::AbsOp) -> Result {
-        if (isFloat)
-          return emitScalarMath(b, op, operands);
+          [&](auto) { return emitBits(s, op, operands); })
+      .Case([&](stablehlo::PowOp) { return s.power(operands[0], operands[1]); })
+      .Case([&](stablehlo::NegOp) { return emitNegative(s, operands[0]); })
+      .Case([&](stablehlo::AbsOp) -> Value {
         if (isUnsigned(type))
           return operands[0];
-        return math::AbsIOp::create(b, loc, operands[0]).getResult();
+        return math::AbsIOp::create(b, loc, operands[0]);
       })
-      .Case([&](stablehlo::SignOp) -> Result {
-        if (isFloat)
-          return emitScalarMath(b, op, operands);
-        Value zero = s.integer(0);
-        Value positive =
-            s.select(s.compare(isUnsigned(type) ? arith::CmpIPredicate::ugt
-                                                : arith::CmpIPredicate::sgt,
-                               operands[0], zero),
-                     s.integer(1), zero);
-        if (isUnsigned(type))
-          return positive;
-        return s.select(s.compare(arith::CmpIPredicate::slt, operands[0], zero),
-                        s.integer(-1), positive);
-      })
-      .Case([&](stablehlo::CompareOp compare) -> Result {
+      .Case([&](stablehlo::SignOp) { return emitIntegerSign(s, operands[0]); })
+      .Case([&](stablehlo::CompareOp compare) {
         return emitCompare(b, compare, operands[0], operands[1]);
       })
-      .Case([&](stablehlo::SelectOp) -> Result {
+      .Case([&](stablehlo::SelectOp) {
         return s.select(operands[0], operands[1], operands[2]);
       })
-      .Case([&](stablehlo::ClampOp) -> Result {
+      .Case([&](stablehlo::ClampOp) {
         Value low =
             emitBinary<arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>(
                 s, operands[0], operands[1]);
         return emitBinary<arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>(
             s, low, operands[2]);
       })
-      .Case([&](stablehlo::BitcastConvertOp) -> Result {
-        if (from.getIntOrFloatBitWidth() != type.getIntOrFloatBitWidth() ||
-            from.isInteger(1) != type.isInteger(1))
-          return failure();
-        Type scalar = getScalarType(type);
-        if (operands[0].getType() == scalar)
-          return operands[0];
-        return arith::BitcastOp::create(b, loc, scalar, operands[0])
-            .getResult();
+      .Case([&](stablehlo::BitcastConvertOp) {
+        return emitBitcast(s, getElementTypeOrSelf(op->getOperand(0).getType()),
+                           operands[0]);
       })
-      .Case([&](stablehlo::ReducePrecisionOp reduce) -> Result {
+      .Case([&](stablehlo::ReducePrecisionOp reduce) {
         return reducePrecision(b, loc, operands[0], type,
                                reduce.getExponentBits(),
                                reduce.getMantissaBits());
       })
-      .Default([&](Operation *) -> Result {
-        return emitScalarMath(b, op, operands);
-      });
+      .Default([&](Operation *) { return emitScalarMath(b, op, operands); });
 }
 
 FailureOr<Value> whale::emitScalarOp(OpBuilder &b, Operation *op,
