@@ -110,6 +110,92 @@ public:
     return {probabilities, gradients};
   }
 
+  /// A step of the online softmax with this tile of keys. The values carried
+  /// are of each row the largest score, the sum of exponentials, and that of
+  /// exponentials times their cotangents.
+  Values addFacts(Value firstRow, Value firstKey, ArrayRef<Value> before) {
+    OnlineStep step(t, findScores(firstRow, firstKey),
+                    before.take_front(lines));
+    Values wanted = findCotangents();
+    Values next(step.largest), totals, sums;
+    for (int64_t i = 0; i < lines; ++i) {
+      totals.push_back(t.mulFloats(before[lines + i], step.factors[i]));
+      sums.push_back(t.mulFloats(before[2 * lines + i], step.factors[i]));
+      for (int64_t j = 0; j < columns; ++j) {
+        Value weight = step.exponentials[i * columns + j];
+        totals[i] = t.addFloats(totals[i], weight);
+        sums[i] =
+            t.addFloats(sums[i], t.mulFloats(weight, wanted[i * columns + j]));
+      }
+    }
+    llvm::append_range(next, totals);
+    llvm::append_range(next, sums);
+    return next;
+  }
+
+  /// What is known of the rows when all keys were added.
+  RowFacts finishFacts(ArrayRef<Value> found) {
+    RowFacts facts;
+    for (int64_t i = 0; i < lines; ++i) {
+      Value total = sumRow(t, found[lines + i]);
+      Value sum = sumRow(t, found[2 * lines + i]);
+      facts.bases.push_back(findBase(t, found[i]));
+      facts.inverses.push_back(
+          arith::DivFOp::create(k.b, k.loc, t.number(1), total));
+      facts.sums.push_back(t.mulFloats(sum, facts.inverses.back()));
+    }
+    return facts;
+  }
+
+  /// Stores them to the buffers from `buffer` on; for all threads of column 0.
+  void storeFacts(const RowFacts &facts, Value firstRow, unsigned buffer) {
+    for (int64_t i = 0; i < lines; ++i) {
+      Value row = k.add(firstRow, t.spread(t.y, i));
+      k.when(k.inside(row, t.sizes.rows), [&] {
+        Value place = k.add(k.mul(head, k.index(t.sizes.rows)), row);
+        k.store(facts.bases[i], buffer, place);
+        k.store(facts.inverses[i], buffer + 1, place);
+        k.store(facts.sums[i], buffer + 2, place);
+      });
+    }
+  }
+
+  /// The facts that storeFacts has stored.
+  RowFacts loadFacts(Value firstRow, unsigned buffer) {
+    RowFacts facts;
+    for (int64_t i = 0; i < lines; ++i) {
+      Value row =
+          arith::MinUIOp::create(k.b, k.loc, k.add(firstRow, t.spread(t.y, i)),
+                                 k.index(t.sizes.rows - 1));
+      Value place = k.add(k.mul(head, k.index(t.sizes.rows)), row);
+      facts.bases.push_back(k.load(buffer, place));
+      facts.inverses.push_back(k.load(buffer + 1, place));
+      facts.sums.push_back(k.load(buffer + 2, place));
+    }
+    return facts;
+  }
+
+  /// Adds the cotangents of a tile of keys, `before`, and of values, after
+  /// them, that the rows from `firstRow` on give.
+  Values addKeys(const AttentionTile &weights, Value firstRow, Value firstKey,
+                 const RowFacts &facts, ArrayRef<Value> before,
+                 size_t numKeySums) {
+    auto [probabilities, gradients] = differentiate(firstRow, firstKey, facts);
+    // One after the other, in the same memory.
+    t.write(weights, gradients, columns);
+    t.synchronize();
+    Values next =
+        t.multiply(weights.transposed(), queries, t.tiles.keys, t.depth,
+                   t.tiles.rows, before.take_front(numKeySums));
+    t.synchronize();
+    t.write(weights, probabilities, columns);
+    t.synchronize();
+    llvm::append_range(next, t.multiply(weights.transposed(), cotangents,
+                                        t.tiles.keys, t.features, t.tiles.rows,
+                                        before.drop_front(numKeySums)));
+    return next;
+  }
+
   AttentionTiles &t;
   KernelBuilder &k;
   Value head;
@@ -140,33 +226,9 @@ FailureOr<KernelOp> Attention::makeRowGradient(ArrayRef<Value> inputs) {
       t.synchronize();
       g.readKeys(first);
       t.synchronize();
-      OnlineStep step(t, g.findScores(firstRow, first),
-                      before.take_front(g.lines));
-      Values wanted = g.findCotangents();
-      Values next(step.largest), totals, sums;
-      for (int64_t i = 0; i < g.lines; ++i) {
-        totals.push_back(t.mulFloats(before[g.lines + i], step.factors[i]));
-        sums.push_back(t.mulFloats(before[2 * g.lines + i], step.factors[i]));
-        for (int64_t j = 0; j < g.columns; ++j) {
-          Value weight = step.exponentials[i * g.columns + j];
-          totals[i] = t.addFloats(totals[i], weight);
-          sums[i] = t.addFloats(sums[i],
-                                t.mulFloats(weight, wanted[i * g.columns + j]));
-        }
-      }
-      llvm::append_range(next, totals);
-      llvm::append_range(next, sums);
-      return next;
+      return g.addFacts(firstRow, first, before);
     });
-    RowFacts facts;
-    for (int64_t i = 0; i < g.lines; ++i) {
-      Value total = sumRow(t, found[g.lines + i]);
-      Value sum = sumRow(t, found[2 * g.lines + i]);
-      facts.bases.push_back(findBase(t, found[i]));
-      facts.inverses.push_back(
-          arith::DivFOp::create(k.b, loc, t.number(1), total));
-      facts.sums.push_back(t.mulFloats(sum, facts.inverses.back()));
-    }
+    RowFacts facts = g.finishFacts(found);
     Values gradients = walk.repeat(
         t.zeros(tiles.rows, depth), [&](Value first, ArrayRef<Value> before) {
           t.synchronize();
@@ -185,15 +247,7 @@ FailureOr<KernelOp> Attention::makeRowGradient(ArrayRef<Value> inputs) {
             out.row, sizes.depth, out.depth);
     Value isFirst = k.compare(arith::CmpIPredicate::eq, t.x, k.index(0));
     k.when(isFirst, [&] {
-      for (int64_t i = 0; i < g.lines; ++i) {
-        Value row = k.add(firstRow, t.spread(t.y, i));
-        k.when(k.inside(row, sizes.rows), [&] {
-          Value place = k.add(k.mul(head, k.index(sizes.rows)), row);
-          k.store(facts.bases[i], result + 1, place);
-          k.store(facts.inverses[i], result + 2, place);
-          k.store(facts.sums[i], result + 3, place);
-        });
-      }
+      g.storeFacts(facts, firstRow, result + 1);
       k.when(k.compare(arith::CmpIPredicate::eq, t.y, k.index(0)), [&] {
         Value place = k.add(k.mul(head, k.index(blocks)), number);
         k.store(arith::IndexCastUIOp::create(k.b, loc, k.b.getI32Type(),
@@ -252,32 +306,10 @@ FailureOr<KernelOp> Attention::makeKeyGradient(ArrayRef<Value> inputs) {
       k.b.setInsertionPointToStart(branch.thenBlock());
       t.synchronize();
       g.readRows(firstRow);
-      RowFacts facts;
-      for (int64_t i = 0; i < g.lines; ++i) {
-        Value row =
-            arith::MinUIOp::create(k.b, loc, k.add(firstRow, t.spread(t.y, i)),
-                                   k.index(sizes.rows - 1));
-        Value place = k.add(k.mul(head, k.index(sizes.rows)), row);
-        facts.bases.push_back(k.load(found, place));
-        facts.inverses.push_back(k.load(found + 1, place));
-        facts.sums.push_back(k.load(found + 2, place));
-      }
-      t.synchronize();
-      auto [probabilities, gradients] =
-          g.differentiate(firstRow, firstKey, facts);
-      // One after the other, in the same memory.
-      t.write(weights, gradients, g.columns);
+      RowFacts facts = g.loadFacts(firstRow, found);
       t.synchronize();
       Values next =
-          t.multiply(weights.transposed(), g.queries, tiles.keys, depth,
-                     tiles.rows, ArrayRef(before).take_front(numKeySums));
-      t.synchronize();
-      t.write(weights, probabilities, g.columns);
-      t.synchronize();
-      llvm::append_range(next,
-                         t.multiply(weights.transposed(), g.cotangents,
-                                    tiles.keys, features, tiles.rows,
-                                    ArrayRef(before).drop_front(numKeySums)));
+          g.addKeys(weights, firstRow, firstKey, facts, before, numKeySums);
       scf::YieldOp::create(k.b, loc, next);
     }
     Values results(loop.getResults());

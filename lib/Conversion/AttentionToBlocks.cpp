@@ -151,6 +151,42 @@ Attention::makeBlocks(TypeRange results, ArrayRef<Value> inputs, int64_t blocks,
   return kernel;
 }
 
+/// What a forward kernel carries after a step: of each of a thread's `lines`
+/// rows the largest score and the sum of exponentials; and what was added up
+/// of the results, in the new scale.
+static std::pair<SmallVector<Value>, SmallVector<Value>>
+rescale(AttentionTiles &t, const OnlineStep &step, ArrayRef<Value> before,
+        int64_t lines) {
+  int64_t columns = step.exponentials.size() / lines;
+  int64_t outputs = before.size() / lines - 2;
+  SmallVector<Value> next(step.largest), outs;
+  for (int64_t i = 0; i < lines; ++i) {
+    Value sum = t.mulFloats(before[lines + i], step.factors[i]);
+    for (int64_t j = 0; j < columns; ++j)
+      sum = t.addFloats(sum, step.exponentials[i * columns + j]);
+    next.push_back(sum);
+    for (int64_t j = 0; j < outputs; ++j)
+      outs.push_back(
+          t.mulFloats(before[2 * lines + i * outputs + j], step.factors[i]));
+  }
+  return {next, outs};
+}
+
+/// The results of what a forward kernel has carried.
+static SmallVector<Value> divideBySums(AttentionTiles &t, ArrayRef<Value> sums,
+                                       int64_t lines) {
+  int64_t outputs = sums.size() / lines - 2;
+  SmallVector<Value> results;
+  for (int64_t i = 0; i < lines; ++i) {
+    Value inverse = arith::DivFOp::create(t.k.b, t.k.loc, t.number(1),
+                                          sumRow(t, sums[lines + i]));
+    for (int64_t j = 0; j < outputs; ++j)
+      results.push_back(
+          t.mulFloats(sums[2 * lines + i * outputs + j], inverse));
+  }
+  return results;
+}
+
 LogicalResult Attention::makeForward() {
   AttentionTileSizes tiles = *findTiles(false);
   Values inputs;
@@ -160,7 +196,6 @@ LogicalResult Attention::makeForward() {
     KernelBuilder &k = t.k;
     int64_t lines = tiles.rows / kAttentionSide;
     int64_t columns = tiles.keys / kAttentionSide;
-    int64_t outputs = features / kAttentionSide;
     const AttentionBuffer &query = t.operands[0], &key = t.operands[1],
                           &value = t.operands[2];
     Value firstRow = k.mul(number, k.index(tiles.rows));
@@ -191,28 +226,12 @@ LogicalResult Attention::makeForward() {
                       before.take_front(lines));
       t.write(weights, step.exponentials, columns);
       t.synchronize();
-      Values next(step.largest), outs;
-      for (int64_t i = 0; i < lines; ++i) {
-        Value sum = t.mulFloats(before[lines + i], step.factors[i]);
-        for (int64_t j = 0; j < columns; ++j)
-          sum = t.addFloats(sum, step.exponentials[i * columns + j]);
-        next.push_back(sum);
-        for (int64_t j = 0; j < outputs; ++j)
-          outs.push_back(t.mulFloats(before[2 * lines + i * outputs + j],
-                                     step.factors[i]));
-      }
+      auto [next, outs] = rescale(t, step, before, lines);
       llvm::append_range(next, t.multiply(weights, values, tiles.rows, features,
                                           tiles.keys, outs));
       return next;
     });
-    Values results;
-    for (int64_t i = 0; i < lines; ++i) {
-      Value inverse = arith::DivFOp::create(k.b, loc, t.number(1),
-                                            sumRow(t, sums[lines + i]));
-      for (int64_t j = 0; j < outputs; ++j)
-        results.push_back(
-            t.mulFloats(sums[2 * lines + i * outputs + j], inverse));
-    }
+    Values results = divideBySums(t, sums, lines);
     AttentionBuffer out = t.describe(
         op->getNumOperands(), op->getResult(0).getType(), letters.results[0]);
     t.store(out, results, t.findHead(out, head), firstRow, sizes.rows, out.row,
