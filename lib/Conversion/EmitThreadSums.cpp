@@ -195,162 +195,180 @@ std::pair<Value, Value> whale::findThread(OpBuilder &b, Location loc,
   return across ? std::pair(low, high) : std::pair(high, low);
 }
 
-/// Combines the values of the threads of each result; the thread in row 0 gets
-/// what all of them make, and so do all threads if they use shuffles.
-void LoopNest::emitAcrossThreads(OpBuilder &b, MutableArrayRef<Value> values,
-                                 Value column, Value row) {
-  int64_t rows = blocks.rows, columns = blocks.columns;
-  int64_t warps = rows / kWarp;
-  auto index = [&](int64_t value) { return constantIndex(b, loc, value); };
-  auto add = [&](Value lhs, Value rhs) {
-    return arith::AddIOp::create(b, loc, lhs, rhs).getResult();
-  };
-  auto multiply = [&](Value lhs, int64_t rhs) {
-    return arith::MulIOp::create(b, loc, lhs, index(rhs)).getResult();
-  };
-  auto when = [&](arith::CmpIPredicate predicate, Value lhs, int64_t rhs,
-                  llvm::function_ref<void()> body) {
+namespace {
+
+/// Combines what the threads of a block have of its results: the value of
+/// `values` with each number by a combiner of its own.
+struct ThreadSums {
+  OpBuilder &b;
+  Location loc;
+  int64_t rows, columns; // Threads of a result, and results.
+  Value column, row;     // Of this thread.
+  MutableArrayRef<Value> values;
+  llvm::function_ref<Value(size_t, Value, Value)> combine;
+
+  Value index(int64_t value) { return constantIndex(b, loc, value); }
+  Value add(Value lhs, Value rhs) {
+    return arith::AddIOp::create(b, loc, lhs, rhs);
+  }
+  Value multiply(Value lhs, int64_t rhs) {
+    return arith::MulIOp::create(b, loc, lhs, index(rhs));
+  }
+  void when(arith::CmpIPredicate predicate, Value lhs, int64_t rhs,
+            llvm::function_ref<void()> body) {
     Value condition = arith::CmpIOp::create(b, loc, predicate, lhs, index(rhs));
     auto branch = scf::IfOp::create(b, loc, condition, false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     body();
-  };
-  auto getCombiner = [&](size_t number) {
-    return sums[number % sums.size()].combiner;
-  };
-  SmallVector<size_t> inWarps, inBlock;
-  for (auto [number, value] : llvm::enumerate(values))
-    (shuffles(value.getType()) ? inWarps : inBlock).push_back(number);
-  for (size_t number : inWarps)
-    for (int64_t offset = std::min(rows, kWarp) / 2; offset > 0; offset /= 2) {
-      auto other = gpu::ShuffleOp::create(b, loc, values[number], offset, kWarp,
-                                          gpu::ShuffleMode::XOR);
-      values[number] = combine(b, getCombiner(number), values[number],
-                               other.getShuffleResult());
-    }
-  SmallVector<Value> shared(values.size());
-  if (!inWarps.empty() && warps > 1) {
+  }
+
+  /// By shuffles; all threads of a warp get the result.
+  void combineInWarps(ArrayRef<size_t> numbers) {
+    for (size_t number : numbers)
+      for (int64_t offset = std::min(rows, kWarp) / 2; offset > 0;
+           offset /= 2) {
+        auto other = gpu::ShuffleOp::create(b, loc, values[number], offset,
+                                            kWarp, gpu::ShuffleMode::XOR);
+        values[number] =
+            combine(number, values[number], other.getShuffleResult());
+      }
+  }
+
+  /// What the warps of a result have, in shared memory, for all threads.
+  void combineWarps(ArrayRef<size_t> numbers) {
+    int64_t warps = rows / kWarp;
+    if (numbers.empty() || warps <= 1)
+      return;
     // One value of each warp.
     Value base = multiply(column, warps);
-    for (size_t number : inWarps)
-      shared[number] =
-          allocateShared(b, loc, warps * columns, values[number].getType());
+    SmallVector<Value> shared;
+    for (size_t number : numbers)
+      shared.push_back(
+          allocateShared(b, loc, warps * columns, values[number].getType()));
     when(arith::CmpIPredicate::eq,
          arith::RemUIOp::create(b, loc, row, index(kWarp)), 0, [&] {
            Value place =
                add(base, arith::DivUIOp::create(b, loc, row, index(kWarp)));
-           for (size_t number : inWarps)
-             memref::StoreOp::create(b, loc, values[number], shared[number],
-                                     place);
+           for (auto [number, memory] : llvm::zip_equal(numbers, shared))
+             memref::StoreOp::create(b, loc, values[number], memory, place);
          });
     gpu::BarrierOp::create(b, loc);
     // Every thread may: the loads are the same for all of a warp.
-    for (size_t number : inWarps) {
+    for (auto [number, memory] : llvm::zip_equal(numbers, shared)) {
       SmallVector<Value> parts;
       for (int64_t warp = 0; warp < warps; ++warp)
         parts.push_back(memref::LoadOp::create(
-            b, loc, shared[number], ValueRange{add(base, index(warp))}));
+            b, loc, memory, ValueRange{add(base, index(warp))}));
       for (size_t half = parts.size() / 2; half > 0; half /= 2)
         for (size_t i = 0; i < half; ++i)
-          parts[i] = combine(b, getCombiner(number), parts[i], parts[i + half]);
+          parts[i] = combine(number, parts[i], parts[i + half]);
       values[number] = parts[0];
     }
   }
-  // Column by column, so that the threads of a warp meet in no bank; halves of
-  // the rows are added.
-  Value place = add(column, multiply(row, columns));
-  for (size_t number : inBlock) {
-    shared[number] =
-        allocateShared(b, loc, rows * columns, values[number].getType());
-    memref::StoreOp::create(b, loc, values[number], shared[number], place);
+
+  /// In shared memory, for the thread in row 0: halves of the rows are added.
+  void combineInBlock(ArrayRef<size_t> numbers) {
+    if (numbers.empty())
+      return;
+    // Column by column, so that the threads of a warp meet in no bank.
+    Value place = add(column, multiply(row, columns));
+    SmallVector<Value> shared;
+    for (size_t number : numbers) {
+      shared.push_back(
+          allocateShared(b, loc, rows * columns, values[number].getType()));
+      memref::StoreOp::create(b, loc, values[number], shared.back(), place);
+    }
+    for (int64_t half = rows / 2; half > 0; half /= 2) {
+      gpu::BarrierOp::create(b, loc);
+      when(arith::CmpIPredicate::ult, row, half, [&] {
+        Value other = add(place, index(half * columns));
+        for (auto [number, memory] : llvm::zip_equal(numbers, shared)) {
+          Value mine = memref::LoadOp::create(b, loc, memory, place);
+          Value theirs = memref::LoadOp::create(b, loc, memory, other);
+          memref::StoreOp::create(b, loc, combine(number, mine, theirs), memory,
+                                  place);
+        }
+      });
+    }
+    // The thread that has added last reads what it wrote.
+    for (auto [number, memory] : llvm::zip_equal(numbers, shared))
+      values[number] = memref::LoadOp::create(b, loc, memory, place);
   }
-  for (int64_t half = inBlock.empty() ? 0 : rows / 2; half > 0; half /= 2) {
-    gpu::BarrierOp::create(b, loc);
-    when(arith::CmpIPredicate::ult, row, half, [&] {
-      Value other = add(place, index(half * columns));
-      for (size_t number : inBlock) {
-        Value mine = memref::LoadOp::create(b, loc, shared[number], place);
-        Value theirs = memref::LoadOp::create(b, loc, shared[number], other);
-        memref::StoreOp::create(b, loc,
-                                combine(b, getCombiner(number), mine, theirs),
-                                shared[number], place);
-      }
-    });
-  }
-  // The thread that has added last reads what it wrote.
-  for (size_t number : inBlock)
-    values[number] = memref::LoadOp::create(b, loc, shared[number], place);
+};
+
+} // namespace
+
+/// Combines the values of the threads of each result; the thread in row 0 gets
+/// what all of them make, and so do all threads if they use shuffles.
+void LoopNest::emitAcrossThreads(OpBuilder &b, MutableArrayRef<Value> values,
+                                 Value column, Value row) {
+  SmallVector<size_t> inWarps, inBlock;
+  for (auto [number, value] : llvm::enumerate(values))
+    (shuffles(value.getType()) ? inWarps : inBlock).push_back(number);
+  auto combiner = [&](size_t number, Value lhs, Value rhs) {
+    return combine(b, sums[number % sums.size()].combiner, lhs, rhs);
+  };
+  ThreadSums threads{b,      loc, blocks.rows, blocks.columns,
+                     column, row, values,      combiner};
+  threads.combineInWarps(inWarps);
+  threads.combineWarps(inWarps);
+  threads.combineInBlock(inBlock);
 }
 
-/// The part of block `block`.
-void LoopNest::emitBlock(OpBuilder &b, Value block) {
+/// What a thread has to do of block `block`: terms of a chunk of its result.
+LoopNest::BlockPart LoopNest::findPart(OpBuilder &b, Value block,
+                                       Value column) {
   auto index = [&](int64_t value) { return constantIndex(b, loc, value); };
-  Value column, row;
-  std::tie(column, row) =
-      findThread(b, loc, blocks.columns, blocks.rows, blocks.across);
+  BlockPart part;
   // The blocks of one chunk are neighbours.
   int64_t width = blocks.width;
   int64_t perChunk = llvm::divideCeil(blocks.results, blocks.columns * width);
-  Value chunk, group = block;
+  Value group = block;
   if (blocks.chunks > 1) {
-    chunk = arith::DivUIOp::create(b, loc, block, index(perChunk));
+    part.chunk = arith::DivUIOp::create(b, loc, block, index(perChunk));
     group = arith::RemUIOp::create(b, loc, block, index(perChunk));
   }
-  Value result = arith::AddIOp::create(
+  part.result = arith::AddIOp::create(
       b, loc, column,
       arith::MulIOp::create(b, loc, group, index(blocks.columns)));
   if (width > 1)
-    result = arith::MulIOp::create(b, loc, result, index(width));
-  Value start = index(0), end = index(blocks.terms);
-  if (chunk) {
-    start = arith::MulIOp::create(b, loc, chunk, index(blocks.chunkTerms));
-    end = arith::MinUIOp::create(
-        b, loc, end,
-        arith::AddIOp::create(b, loc, start, index(blocks.chunkTerms)));
+    part.result = arith::MulIOp::create(b, loc, part.result, index(width));
+  part.start = index(0);
+  part.end = index(blocks.terms);
+  if (part.chunk) {
+    part.start =
+        arith::MulIOp::create(b, loc, part.chunk, index(blocks.chunkTerms));
+    part.end = arith::MinUIOp::create(
+        b, loc, part.end,
+        arith::AddIOp::create(b, loc, part.start, index(blocks.chunkTerms)));
   }
   // Threads without a result have no terms: all reach the barriers. What they
   // need of a result is the block's last one's, as other blocks may store
   // theirs over what they read.
-  Value isInside;
   if (blocks.results % (blocks.columns * width) != 0) {
-    isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, result,
-                                     index(blocks.results));
-    end = arith::SelectOp::create(b, loc, isInside, end, start);
-    result =
-        arith::MinUIOp::create(b, loc, result, index(blocks.results - width));
+    part.isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                          part.result, index(blocks.results));
+    part.end =
+        arith::SelectOp::create(b, loc, part.isInside, part.end, part.start);
+    part.result = arith::MinUIOp::create(b, loc, part.result,
+                                         index(blocks.results - width));
   }
-  if (numOuter > 0)
-    setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, numOuter)), result);
-  // What all terms of a result need.
-  fixed = loadColumns(b, numOuter);
-  SmallVector<Value> values = emitThreadTerms(b, row, start, end);
-  emitAcrossThreads(b, values, column, row);
-  Value isOwner =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, row, index(0));
-  if (isInside)
-    isOwner = arith::AndIOp::create(b, loc, isOwner, isInside);
-  auto branch = scf::IfOp::create(b, loc, isOwner, false);
-  b.setInsertionPointToStart(branch.thenBlock());
-  Value place = result;
-  if (chunk)
-    place = arith::AddIOp::create(
-        b, loc, result,
-        arith::MulIOp::create(b, loc, chunk, index(blocks.results)));
-  SmallVector<Value> first(counters);
-  for (int64_t column = 0; column < width; ++column) {
-    ArrayRef<Value> own =
-        ArrayRef(values).slice(column * sums.size(), sums.size());
-    if (!chunk) {
-      counters = first;
-      if (column > 0)
-        counters[numOuter - 1] =
-            arith::AddIOp::create(b, loc, first[numOuter - 1], index(column));
-      storeAccumulated(b, numOuter, own);
-      continue;
-    }
+  return part;
+}
+
+/// Stores, of the results from `part.result` on, what was accumulated of the
+/// chunk, by neighbour.
+void LoopNest::storeChunk(OpBuilder &b, const BlockPart &part,
+                          ArrayRef<Value> values) {
+  auto index = [&](int64_t value) { return constantIndex(b, loc, value); };
+  Value place = arith::AddIOp::create(
+      b, loc, part.result,
+      arith::MulIOp::create(b, loc, part.chunk, index(blocks.results)));
+  for (int64_t column = 0; column < blocks.width; ++column) {
     Value at = arith::AddIOp::create(b, loc, place, index(column));
-    for (auto [sum, value] : llvm::zip_equal(sums, own)) {
+    for (auto [sum, value] : llvm::zip_equal(
+             sums, values.slice(column * sums.size(), sums.size()))) {
       Value stored = value;
       if (value.getType().isInteger(1))
         stored = arith::ExtUIOp::create(b, loc, b.getI8Type(), value);
@@ -358,4 +376,41 @@ void LoopNest::emitBlock(OpBuilder &b, Value block) {
                               at);
     }
   }
+}
+
+/// Stores what was accumulated where the counters are, by neighbour.
+void LoopNest::storeColumns(OpBuilder &b, ArrayRef<Value> values) {
+  SmallVector<Value> first(counters);
+  for (int64_t column = 0; column < blocks.width; ++column) {
+    counters = first;
+    if (column > 0)
+      counters[numOuter - 1] = arith::AddIOp::create(
+          b, loc, first[numOuter - 1], constantIndex(b, loc, column));
+    storeAccumulated(b, numOuter,
+                     values.slice(column * sums.size(), sums.size()));
+  }
+}
+
+/// The part of block `block`.
+void LoopNest::emitBlock(OpBuilder &b, Value block) {
+  Value column, row;
+  std::tie(column, row) =
+      findThread(b, loc, blocks.columns, blocks.rows, blocks.across);
+  BlockPart part = findPart(b, block, column);
+  if (numOuter > 0)
+    setLoops(b, llvm::to_vector(llvm::seq<unsigned>(0, numOuter)), part.result);
+  // What all terms of a result need.
+  fixed = loadColumns(b, numOuter);
+  SmallVector<Value> values = emitThreadTerms(b, row, part.start, part.end);
+  emitAcrossThreads(b, values, column, row);
+  Value isOwner = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, row,
+                                        constantIndex(b, loc, 0));
+  if (part.isInside)
+    isOwner = arith::AndIOp::create(b, loc, isOwner, part.isInside);
+  auto branch = scf::IfOp::create(b, loc, isOwner, false);
+  b.setInsertionPointToStart(branch.thenBlock());
+  if (part.chunk)
+    storeChunk(b, part, values);
+  else
+    storeColumns(b, values);
 }

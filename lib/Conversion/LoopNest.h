@@ -228,6 +228,15 @@ private:
   void storeVector(mlir::OpBuilder &b, const Access &access,
                    llvm::ArrayRef<mlir::Value> elements);
   void emitElements(mlir::OpBuilder &b, int64_t width);
+  /// Of a thread: its first result, and its terms from `start` to `end`. Null
+  /// without chunks, or if all threads have a result, are the others.
+  struct BlockPart {
+    mlir::Value result, start, end, chunk, isInside;
+  };
+  BlockPart findPart(mlir::OpBuilder &b, mlir::Value block, mlir::Value column);
+  void storeChunk(mlir::OpBuilder &b, const BlockPart &part,
+                  llvm::ArrayRef<mlir::Value> values);
+  void storeColumns(mlir::OpBuilder &b, llvm::ArrayRef<mlir::Value> values);
   void emitBlock(mlir::OpBuilder &b, mlir::Value block);
   llvm::SmallVector<llvm::SmallVector<mlir::Value>>
   loadColumns(mlir::OpBuilder &b, unsigned depth);
