@@ -68,69 +68,75 @@ LaunchShape whale::getLaunchShape(func::FuncOp kernel) {
   return {std::max<int64_t>(blocks, 1), threads, bool(shared)};
 }
 
-/// Makes the kernel that `function` describes.
-static void convert(func::FuncOp function, OpBuilder &modules) {
-  Location loc = function.getLoc();
+/// The kernel that `function` describes, with its buffers, the shared memory
+/// that it asks for and what it may rely on of its launch; without a body.
+static gpu::GPUFuncOp makeKernel(func::FuncOp function, OpBuilder &modules) {
   MLIRContext *context = function.getContext();
-  int64_t extent =
-      function->getAttrOfType<IntegerAttr>(kExtentAttrName).getInt();
-  auto [grid, threads, isByBlock] = getLaunchShape(function);
-  SmallVector<memref::AllocaOp> arrays = findSharedMemory(function);
-  SmallVector<Type> types;
-  for (memref::AllocaOp array : arrays)
-    types.push_back(array.getType());
-
-  Block &from = function.getBody().front();
-  unsigned numBuffers = from.getNumArguments() - 2;
+  LaunchShape shape = getLaunchShape(function);
+  SmallVector<Type> arrays;
+  for (memref::AllocaOp array : findSharedMemory(function))
+    arrays.push_back(array.getType());
   auto toSizes = [&](int64_t size) {
     return DenseI32ArrayAttr::get(context, {static_cast<int32_t>(size), 1, 1});
   };
-  auto kernel = gpu::GPUFuncOp::create(
-      modules, loc, function.getName(),
-      FunctionType::get(
-          context, ArrayRef(function.getArgumentTypes()).take_front(numBuffers),
-          {}),
-      types);
+  // The range of iterations is no argument of it.
+  ArrayRef<Type> buffers = ArrayRef(function.getArgumentTypes()).drop_back(2);
+  auto kernel =
+      gpu::GPUFuncOp::create(modules, function.getLoc(), function.getName(),
+                             FunctionType::get(context, buffers, {}), arrays);
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                   UnitAttr::get(context));
-  kernel.setKnownBlockSizeAttr(toSizes(threads));
-  kernel.setKnownGridSizeAttr(toSizes(grid));
+  kernel.setKnownBlockSizeAttr(toSizes(shape.threads));
+  kernel.setKnownGridSizeAttr(toSizes(shape.blocks));
   // Else ptxas guesses how many blocks a multiprocessor should have, and may
   // rather spill registers than have fewer.
   kernel->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                   IntegerAttr::get(IntegerType::get(context, 32), 1));
-
-  OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  if (isByBlock)
-    kernel->setAttr("passthrough", b.getStrArrayAttr({kByBlockAttrName}));
-  for (unsigned number = 0; number < numBuffers; ++number)
-    if (int64_t bytes = getTensorBytes(kernel.getArgument(number).getType()))
+  if (shape.isByBlock)
+    kernel->setAttr("passthrough", modules.getStrArrayAttr({kByBlockAttrName}));
+  for (auto [number, buffer] : llvm::enumerate(buffers))
+    if (int64_t bytes = getTensorBytes(buffer))
       kernel.setArgAttr(number, LLVM::LLVMDialect::getDereferenceableAttrName(),
-                        b.getI64IntegerAttr(bytes));
+                        modules.getI64IntegerAttr(bytes));
+  return kernel;
+}
+
+/// The iteration of a thread, or of its block. Ends the kernel, and sets `b` to
+/// where those threads are that have one.
+static Value findIteration(OpBuilder &b, Location loc, const LaunchShape &shape,
+                           int64_t extent) {
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
   Value iteration = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
-  if (!isByBlock) {
+  if (!shape.isByBlock) {
     Value thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
     iteration = arith::AddIOp::create(
-        b, loc, arith::MulIOp::create(b, loc, iteration, index(threads)),
+        b, loc, arith::MulIOp::create(b, loc, iteration, index(shape.threads)),
         thread);
   }
   Operation *end = gpu::ReturnOp::create(b, loc);
   b.setInsertionPoint(end);
-  if (!isByBlock && extent % threads != 0) {
+  if (!shape.isByBlock && extent % shape.threads != 0) {
     Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                            iteration, index(extent));
     auto branch = scf::IfOp::create(b, loc, isInside, false);
     b.setInsertionPointToStart(branch.thenBlock());
   }
+  return iteration;
+}
+
+/// Copies the body for the range of the one iteration, and leaves out the loops
+/// over it.
+static void cloneBody(OpBuilder &b, Block &from, gpu::GPUFuncOp kernel,
+                      Value iteration) {
+  Location loc = kernel.getLoc();
   IRMapping mapping;
-  for (unsigned number = 0; number < numBuffers; ++number)
+  for (unsigned number = 0; number < kernel.getNumArguments(); ++number)
     mapping.map(from.getArgument(number), kernel.getArgument(number));
-  Value next = arith::AddIOp::create(b, loc, iteration, index(1));
-  mapping.map(from.getArgument(numBuffers), iteration);
-  mapping.map(from.getArgument(numBuffers + 1), next);
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value next = arith::AddIOp::create(b, loc, iteration, one);
+  mapping.map(from.getArguments().take_back(2), ValueRange{iteration, next});
   for (Operation &op : from.without_terminator())
     b.clone(op, mapping);
 
@@ -142,11 +148,14 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
   for (scf::ForOp loop : loops)
     inlineLoop(loop);
   if (next.use_empty()) {
-    Operation *one =
-        next.getDefiningOp<arith::AddIOp>().getRhs().getDefiningOp();
     next.getDefiningOp()->erase();
-    one->erase();
+    one.getDefiningOp()->erase();
   }
+}
+
+/// Lets the arrays of the body be the shared memory of the kernel.
+static void placeSharedMemory(gpu::GPUFuncOp kernel) {
+  OpBuilder b(kernel.getContext());
   for (auto [number, array] : llvm::enumerate(findSharedMemory(kernel))) {
     array.replaceAllUsesWith(kernel.getWorkgroupAttributions()[number]);
     array.erase();
@@ -156,6 +165,18 @@ static void convert(func::FuncOp function, OpBuilder &modules) {
                                        LLVM::LLVMDialect::getAlignAttrName(),
                                        b.getI64IntegerAttr(kSharedAlignment));
   }
+}
+
+/// Makes the kernel that `function` describes.
+static void convert(func::FuncOp function, OpBuilder &modules) {
+  int64_t extent =
+      function->getAttrOfType<IntegerAttr>(kExtentAttrName).getInt();
+  gpu::GPUFuncOp kernel = makeKernel(function, modules);
+  OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  Value iteration =
+      findIteration(b, function.getLoc(), getLaunchShape(function), extent);
+  cloneBody(b, function.getBody().front(), kernel, iteration);
+  placeSharedMemory(kernel);
 }
 
 namespace {
