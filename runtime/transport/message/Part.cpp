@@ -21,7 +21,6 @@
 #include "CopyBox.h"
 
 #include <algorithm>
-#include <set>
 
 namespace whale::runtime::message {
 
@@ -85,8 +84,23 @@ void Part::addAllReduce() {
 }
 
 void Part::addCells() {
-  int64_t elementBytes = byteSize(collective.dtype);
-  std::set<int64_t> others;
+  addMessages();
+  planStaging(sends, collective.srcShapes, {});
+  planStaging(receives, collective.dstShapes, findTerms());
+  for (const Message &message : sends)
+    traffic.sent += message.bytes;
+  for (const Message &message : receives)
+    traffic.received += message.bytes;
+  addAssemblies();
+}
+
+const Part::Cells *Part::ownCells() const {
+  auto it = collective.cells.find(rank);
+  return it == collective.cells.end() ? nullptr : &*it->second;
+}
+
+/// Collects what the rank exchanges with each peer.
+void Part::addMessages() {
   std::map<int64_t, Message> from, to;
   auto add = [&](std::map<int64_t, Message> &list, int64_t peer,
                  const Shape &start, const Shape &size) {
@@ -95,8 +109,7 @@ void Part::addCells() {
     Message &message = list[peer];
     message.peer = peer;
     message.pieces.push_back({&start, &size, message.bytes});
-    message.bytes += elementCount(size) * elementBytes;
-    others.insert(peer);
+    message.bytes += elementCount(size) * byteSize(collective.dtype);
   };
   for (const auto &[receiver, cells] : collective.cells)
     for (const Cell &cell : *cells)
@@ -108,52 +121,56 @@ void Part::addCells() {
         else if (part.peer == rank)
           add(to, receiver, part.start, cell.size);
       }
-  peers.assign(others.begin(), others.end());
-
-  auto finish = [&](std::map<int64_t, Message> &list, const Shape *extents,
-                    auto mayBeDirect) {
-    std::vector<Message> result;
+  std::set<int64_t> others;
+  auto move = [&](std::map<int64_t, Message> &list,
+                  std::vector<Message> &messages) {
     for (auto &[peer, message] : list) {
-      if (message.pieces.size() == 1 && mayBeDirect(message))
-        if (auto first = runOf(*extents, *message.pieces[0].start,
-                               *message.pieces[0].size))
-          message.direct = *first * elementBytes;
-      if (!message.direct) {
-        message.staging = stagingBytes;
-        stagingBytes += aligned(message.bytes);
-      }
-      result.push_back(std::move(message));
+      others.insert(peer);
+      messages.push_back(std::move(message));
     }
-    return result;
   };
-  auto extentsOf = [&](const std::map<int64_t, Shape> &shapes) {
-    auto it = shapes.find(rank);
-    return it == shapes.end() ? nullptr : &it->second;
-  };
-  auto own = collective.cells.find(rank);
-  // What is a term of a sum is not received into the result.
+  move(to, sends);
+  move(from, receives);
+  peers.assign(others.begin(), others.end());
+}
+
+/// The peers from which the rank receives terms of sums.
+std::set<int64_t> Part::findTerms() const {
   std::set<int64_t> terms;
-  if (own != collective.cells.end())
-    for (const Cell &cell : *own->second)
+  if (const Cells *cells = ownCells())
+    for (const Cell &cell : *cells)
       if (cell.from.size() != 1)
         for (const Cell::Contribution &part : cell.from)
           terms.insert(part.peer);
-  sends = finish(to, extentsOf(collective.srcShapes),
-                 [](const Message &) { return true; });
-  receives = finish(
-      from, extentsOf(collective.dstShapes),
-      [&](const Message &message) { return !terms.contains(message.peer); });
-  for (const Message &message : sends)
-    traffic.sent += message.bytes;
-  for (const Message &message : receives)
-    traffic.received += message.bytes;
-  if (own == collective.cells.end())
-    return;
+  return terms;
+}
 
+/// Finds the messages that are one run of the buffer, and gives the others
+/// staging memory. What is a term of a sum is not received into the result.
+void Part::planStaging(std::vector<Message> &messages,
+                       const std::map<int64_t, Shape> &extents,
+                       const std::set<int64_t> &terms) {
+  for (Message &message : messages) {
+    if (message.pieces.size() == 1 && !terms.contains(message.peer))
+      if (auto first = runOf(extents.at(rank), *message.pieces[0].start,
+                             *message.pieces[0].size))
+        message.direct = *first * byteSize(collective.dtype);
+    if (!message.direct) {
+      message.staging = stagingBytes;
+      stagingBytes += aligned(message.bytes);
+    }
+  }
+}
+
+/// Adds the cells that no direct message fills.
+void Part::addAssemblies() {
+  const Cells *cells = ownCells();
+  if (!cells)
+    return;
   std::map<int64_t, std::pair<const Message *, size_t>> read;
   for (const Message &message : receives)
     read[message.peer] = {&message, 0};
-  for (const Cell &cell : *own->second) {
+  for (const Cell &cell : *cells) {
     Assembly assembly{&cell, {}};
     bool isThere = cell.from.size() == 1;
     for (const Cell::Contribution &part : cell.from) {

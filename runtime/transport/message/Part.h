@@ -14,6 +14,7 @@
 #include "transport/Transport.h"
 
 #include <functional>
+#include <set>
 
 namespace whale::runtime::message {
 
@@ -97,6 +98,16 @@ struct Part {
 private:
   void addAllReduce();
   void addCells();
+
+  using Cells = std::vector<Cell>;
+  /// Those that the rank receives; null if there are none.
+  const Cells *ownCells() const;
+  void addMessages();
+  std::set<int64_t> findTerms() const;
+  void planStaging(std::vector<Message> &messages,
+                   const std::map<int64_t, Shape> &extents,
+                   const std::set<int64_t> &terms);
+  void addAssemblies();
 };
 
 /// Most bytes of a small all-reduce: what messages cost beside their bytes
