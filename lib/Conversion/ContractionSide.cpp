@@ -68,8 +68,9 @@ int64_t Side::countFree() const {
 }
 
 void Side::transpose(OpBuilder &b, Location loc) {
-  bool freeLast = llvm::any_of(
-      free, [&](int64_t dim) { return strides[dim] == 1 && shape[dim] > 1; });
+  bool freeLast = !contractsNeighbours && llvm::any_of(free, [&](int64_t dim) {
+    return strides[dim] == 1 && shape[dim] > 1;
+  });
   SmallVector<int64_t> order(batch);
   llvm::append_range(order, freeLast ? contracting : free);
   llvm::append_range(order, freeLast ? free : contracting);
@@ -128,7 +129,8 @@ bool Side::fits(ArrayRef<Group> groups) const {
       (groups.size() > 1 && groups.back().size < kMinRows))
     return false;
   // The library needs a stride of one in each matrix.
-  bool unit = groups.back().size == 1 || groups.back().first == 1;
+  bool unit = !contractsNeighbours &&
+              (groups.back().size == 1 || groups.back().first == 1);
   for (int64_t dim : contracting)
     unit |= strides[dim] == 1;
   return unit;

@@ -31,6 +31,8 @@ struct Side {
   /// dimensions) where `value` is what the operand was transposed from.
   llvm::SmallVector<int64_t> shape, strides, from;
   llvm::SmallVector<int64_t> batch, contracting, free;
+  /// Whether the library needs the contracted elements to be neighbours.
+  bool contractsNeighbours = false;
 
   void set(mlir::Value operand);
 

@@ -27,6 +27,7 @@
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/ProgramFormat/Limits.h"
@@ -88,6 +89,10 @@ public:
   /// loops are as quick.
   LogicalResult lower(int64_t fewProducts);
 
+  /// The same for products of 8-bit elements as cuBLASLt has them on GPUs of
+  /// this compute capability, with a remark where it lacks one.
+  LogicalResult lowerBytes(int64_t fewProducts, int capability);
+
 private:
   SmallVector<Group> rows() const {
     return collapse(lhs.groups(
@@ -97,13 +102,16 @@ private:
     return collapse(
         rhs.groups(rhs.free, ArrayRef(out).take_back(rhs.free.size())));
   }
+  int64_t countContracted();
   bool isForLoops(int64_t contracted, int64_t fewProducts) const;
+  void placeAll();
   void orderContracted();
   /// Finds a place of the operand that the library can walk.
   void place(Side &side, function_ref<SmallVector<Group>()> groups);
   void placeResult();
   void exchangeSides(stablehlo::TransposeOp user);
-  void replace();
+  MatmulOp makeProduct();
+  void replace(MatmulOp matmul);
 
   RewriterBase &rewriter;
   stablehlo::DotGeneralOp op;
@@ -238,12 +246,56 @@ void Contraction::exchangeSides(stablehlo::TransposeOp user) {
     permutation->push_back(places[dim]);
 }
 
-LogicalResult Contraction::lower(int64_t fewProducts) {
-  Value left = op.getLhs(), right = op.getRhs();
-  auto leftType = cast<RankedTensorType>(left.getType());
+int64_t Contraction::countContracted() {
   int64_t contracted = 1;
   for (int64_t dim : lhs.contracting)
-    contracted *= leftType.getDimSize(dim);
+    contracted *= op.getLhs().getType().getDimSize(dim);
+  return contracted;
+}
+
+void Contraction::placeAll() {
+  place(rhs, [&] { return columns(); });
+  place(lhs, [&] { return rows(); });
+  placeResult();
+}
+
+LogicalResult Contraction::lowerBytes(int64_t fewProducts, int capability) {
+  lhs.set(op.getLhs());
+  rhs.set(op.getRhs());
+  lhs.findFree();
+  rhs.findFree();
+  format::Matmul types;
+  auto typeOf = [](Value value) {
+    return format::parseDType(getDTypeName(getElementTypeOrSelf(value)))
+        .value_or(format::DType::F32);
+  };
+  types.lhsType = typeOf(op.getLhs());
+  types.rhsType = typeOf(op.getRhs());
+  int64_t contracted = countContracted();
+  if (!format::isOfBytes(types) || contracted == 0 ||
+      isForLoops(contracted, fewProducts))
+    return failure();
+  const char *why = "it asks for more precision";
+  // Integers are exact.
+  if (types.lhsType == format::DType::I8 ||
+      (isDefault(op.getPrecisionConfig()) && !op.getAlgorithm())) {
+    lhs.contractsNeighbours = rhs.contractsNeighbours = true;
+    placeAll();
+    MatmulOp matmul = makeProduct();
+    why = format::findLackOfBytes(matmul.toFormat(), capability);
+    if (!why) {
+      replace(matmul);
+      return success();
+    }
+    rewriter.eraseOp(matmul);
+  }
+  op.emitRemark("this product is not cuBLASLt's: ") << why;
+  return failure();
+}
+
+LogicalResult Contraction::lower(int64_t fewProducts) {
+  Value left = op.getLhs(), right = op.getRhs();
+  int64_t contracted = countContracted();
   if (contracted == 0) {
     rewriter.replaceOpWithNewOp<stablehlo::ConstantOp>(op, makeZeros(type));
     return success();
@@ -258,14 +310,12 @@ LogicalResult Contraction::lower(int64_t fewProducts) {
     return failure();
   lhs.set(left);
   rhs.set(right);
-  place(rhs, [&] { return columns(); });
-  place(lhs, [&] { return rows(); });
-  placeResult();
-  replace();
+  placeAll();
+  replace(makeProduct());
   return success();
 }
 
-void Contraction::replace() {
+MatmulOp Contraction::makeProduct() {
   SmallVector<int64_t> batch;
   auto addBatch = [&](int64_t size, int64_t left, int64_t right,
                       int64_t result) {
@@ -299,13 +349,16 @@ void Contraction::replace() {
     strides.push_back(rhs.strides[dim]);
   Group inner = collapse(lhs.groups(lhs.contracting, strides)).back();
   Group row = lines.back(), column = across.back();
-  auto matmul = MatmulOp::create(
+  return MatmulOp::create(
       rewriter, op.getLoc(), TypeRange(type), lhs.value, rhs.value, batch,
       ArrayRef<int64_t>{row.size, row.first, row.second},
       ArrayRef<int64_t>{column.size, column.first, column.second},
       ArrayRef<int64_t>{inner.size, inner.first, inner.second},
       mayRoundToTf32(op), /*epilogue=*/StringAttr(), /*addend=*/Value(),
       /*bias=*/Value(), /*aux=*/Value());
+}
+
+void Contraction::replace(MatmulOp matmul) {
   if (permutation) {
     rewriter.setInsertionPoint(transposed);
     rewriter.replaceOpWithNewOp<stablehlo::TransposeOp>(
@@ -465,12 +518,15 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     for (Operation *op : found) {
       rewriter.setInsertionPoint(op);
       // What the library cannot do is left to kernels.
-      if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
-        (void)Contraction(rewriter, dot).lower(fewProducts);
-      else if (auto convolution = cast<stablehlo::ConvolutionOp>(op);
-               failed(lowerConvolution(rewriter, convolution)) &&
-               isReversed(convolution))
+      if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
+        if (bytes == 0 ||
+            failed(Contraction(rewriter, dot).lowerBytes(fewProducts, bytes)))
+          (void)Contraction(rewriter, dot).lower(fewProducts);
+      } else if (auto convolution = cast<stablehlo::ConvolutionOp>(op);
+                 failed(lowerConvolution(rewriter, convolution)) &&
+                 isReversed(convolution)) {
         reverseFilter(rewriter, convolution);
+      }
     }
     SmallVector<stablehlo::AddOp> sums;
     getOperation().walk([&](stablehlo::AddOp op) { sums.push_back(op); });

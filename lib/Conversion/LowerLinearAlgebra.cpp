@@ -24,6 +24,13 @@
 using namespace mlir;
 using namespace whale;
 
+bool whale::isDefault(std::optional<ArrayAttr> precision) {
+  return !precision || llvm::all_of(*precision, [](Attribute attribute) {
+    return cast<stablehlo::PrecisionAttr>(attribute).getValue() ==
+           stablehlo::Precision::DEFAULT;
+  });
+}
+
 bool whale::mayRoundToTf32(Operation *op) {
   bool isFloat = llvm::all_of(op->getOperandTypes(), [](Type type) {
     return getElementTypeOrSelf(type).isF32();
@@ -39,12 +46,8 @@ bool whale::mayRoundToTf32(Operation *op) {
   } else {
     precision = cast<stablehlo::ConvolutionOp>(op).getPrecisionConfig();
   }
-  bool isDefault =
-      !precision || llvm::all_of(*precision, [](Attribute attribute) {
-        return cast<stablehlo::PrecisionAttr>(attribute).getValue() ==
-               stablehlo::Precision::DEFAULT;
-      });
-  return isDefault && Config(op->getParentOfType<ModuleOp>()).allowsTf32();
+  return isDefault(precision) &&
+         Config(op->getParentOfType<ModuleOp>()).allowsTf32();
 }
 
 /// The type that a routine computes in: f32 for half precision.

@@ -19,6 +19,9 @@ namespace whale {
 /// precision.
 bool mayRoundToTf32(mlir::Operation *op);
 
+/// Whether the precision is the default one. `precision` may be null.
+bool isDefault(std::optional<mlir::ArrayAttr> precision);
+
 /// fft, cholesky, triangular_solve and the custom calls `lapack_*_ffi` become
 /// whale.library_call.
 void populateLinearAlgebraPatterns(mlir::RewritePatternSet &patterns);

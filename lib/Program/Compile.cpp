@@ -243,14 +243,17 @@ static std::string addOption(StringRef pipeline, StringRef pass,
 }
 
 /// The pipeline with what libraries have for the lowest architecture (the
-/// emulator has no cuDNN), and with what is to be explained.
+/// emulator has no cuDNN, and no epilogues), and with what is to be explained.
 std::string Compiler::withOptions(StringRef pipeline) const {
   std::string text = pipeline.str();
-  if (pipeline.contains("whale-lower-library-ops{") && !isCpu())
-    for (StringRef pass : {"whale-lower-library-ops", "whale-form-epilogues"})
-      text = addOption(text, pass,
-                       "capability=" +
-                           Twine(format::capabilityOf(gpuArchs.front())));
+  if (pipeline.contains("whale-lower-library-ops{")) {
+    std::string capability =
+        std::to_string(format::capabilityOf(gpuArchs.front()));
+    text = addOption(text, "whale-lower-library-ops", "bytes=" + capability);
+    if (!isCpu())
+      for (StringRef pass : {"whale-lower-library-ops", "whale-form-epilogues"})
+        text = addOption(text, pass, "capability=" + capability);
+  }
   if (options.explainMemory)
     text = addOption(text, "whale-plan-buffers", "peak");
   return text;

@@ -86,12 +86,17 @@ struct ProductChoice {
   VALUE(kBlasExecutionFailed, CUBLAS_STATUS_EXECUTION_FAILED, 13)              \
   VALUE(kTypeF32, CUDA_R_32F, 0)                                               \
   VALUE(kTypeF64, CUDA_R_64F, 1)                                               \
+  VALUE(kTypeI8, CUDA_R_8I, 3)                                                 \
+  VALUE(kTypeI32, CUDA_R_32I, 10)                                              \
+  VALUE(kTypeF8E4M3, CUDA_R_8F_E4M3, 28)                                       \
+  VALUE(kTypeF8E5M2, CUDA_R_8F_E5M2, 29)                                       \
   VALUE(kTypeF16, CUDA_R_16F, 2)                                               \
   VALUE(kTypeC64, CUDA_C_32F, 4)                                               \
   VALUE(kTypeC128, CUDA_C_64F, 5)                                              \
   VALUE(kTypeBF16, CUDA_R_16BF, 14)                                            \
   VALUE(kComputeF32, CUBLAS_COMPUTE_32F, 68)                                   \
   VALUE(kComputeF64, CUBLAS_COMPUTE_64F, 70)                                   \
+  VALUE(kComputeI32, CUBLAS_COMPUTE_32I, 72)                                   \
   VALUE(kComputeTf32, CUBLAS_COMPUTE_32F_FAST_TF32, 77)                        \
   VALUE(kOrderColumns, CUBLASLT_ORDER_COL, 0)                                  \
   VALUE(kOperationNone, CUBLAS_OP_N, 0)                                        \

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Random products of small whole numbers, whose results are exact, on the test
-// machine and on the processor. The machine refuses what cuBLASLt would.
+// machine and on the processor, and products of 8-bit elements. The machine
+// refuses what cuBLASLt would.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +109,7 @@ TEST(CudaProducts, AreThoseOfTheProcessor) {
   for (const Case &each : cases) {
     const Matmul &op = each.op;
     SCOPED_TRACE(&each - cases.data());
-    forBlas += cuda::isForBlas(op);
+    forBlas += cuda::isForBlas(op, 90, 256);
     Bytes lhs = randomElements(random, op.lhsType, each.lhsElements),
           rhs = randomElements(random, op.rhsType, each.rhsElements),
           out = randomElements(random, op.outType, each.outElements);
@@ -121,6 +122,131 @@ TEST(CudaProducts, AreThoseOfTheProcessor) {
   EXPECT_GT(forBlas, count / 4);
   EXPECT_LT(forBlas, count);
   std::cout << forBlas << " of " << count << " by cuBLASLt\n";
+}
+
+struct Types {
+  DType lhs, rhs, out;
+};
+
+/// As cuBLASLt takes products of bytes: rows of neighbours that are contracted,
+/// of 48 elements in two batches, with a gap behind each, or none.
+Case makeBytes(const Types &types, int64_t gap, bool isTransposed) {
+  constexpr int64_t m = 20, n = 24, k = 48, batch = 2;
+  Case result;
+  Matmul &op = result.op;
+  op.lhsType = types.lhs, op.rhsType = types.rhs, op.outType = types.out;
+  op.m = m, op.n = n, op.k = k;
+  op.kLhs = op.kRhs = 1;
+  op.mLhs = op.nRhs = k + gap;
+  // Rows of its result must be of 16 bytes each.
+  if (isTransposed)
+    std::swap(op.m, op.n);
+  op.nOut = 1, op.mOut = op.n;
+  if (isTransposed)
+    op.mOut = 1, op.nOut = op.m;
+  result.lhsElements = op.m * op.mLhs * batch;
+  result.rhsElements = op.n * op.nRhs * batch;
+  result.outElements = m * n * batch;
+  op.batch = {{batch, op.m * op.mLhs, op.n * op.nRhs, m * n}};
+  op.lhs = 0, op.rhs = 1, op.out = 2;
+  return result;
+}
+
+constexpr Types kBytes[] = {{DType::I8, DType::I8, DType::I32},
+                            {DType::F8E4M3FN, DType::F8E4M3FN, DType::F32},
+                            {DType::F8E4M3FN, DType::F8E5M2, DType::BF16},
+                            {DType::F8E5M2, DType::F8E4M3FN, DType::F16}};
+
+/// The results are the processor's; `isForBlas` says which are the library's.
+void checkBytes(Machine &machine,
+                const std::function<bool(const Matmul &)> &isForBlas) {
+  auto gpu = makeGpu(machine), cpu = createCpuDevice(1);
+  cpu->attachThread();
+  std::mt19937 random(5);
+  std::vector<Case> cases;
+  for (const Types &types : kBytes)
+    for (int64_t gap : {0, 4, 16})
+      for (bool isTransposed : {false, true})
+        cases.push_back(makeBytes(types, gap, isTransposed));
+  for (const Case &each : cases) {
+    const Matmul &op = each.op;
+    SCOPED_TRACE(&each - cases.data());
+    Bytes lhs = randomElements(random, op.lhsType, each.lhsElements),
+          rhs = randomElements(random, op.rhsType, each.rhsElements),
+          out = randomElements(random, op.outType, each.outElements);
+    EXPECT_EQ(multiply(*cpu, op, lhs, rhs, out),
+              multiply(*gpu, op, lhs, rhs, out));
+    Instruction instruction;
+    instruction.operation = &op;
+    EXPECT_EQ(gpu->algorithmOf(instruction),
+              isForBlas(op)
+                  ? "cuBLASLt 10, tile 11, stages 16, 12 parts of the sum"
+                  : "processor");
+  }
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+}
+
+bool isInteger(const Matmul &op) { return op.lhsType == DType::I8; }
+
+TEST(CudaProducts, OfBytesAreTheLibrarysIfItHasThem) {
+  Machine machine({});
+  checkBytes(machine, [](const Matmul &op) {
+    return isInteger(op) || op.mLhs % 16 == 0;
+  });
+}
+
+TEST(CudaProducts, OfF8AreTheProcessorsBeforeSm89) {
+  Machine machine({.capabilities = {86}});
+  checkBytes(machine, isInteger);
+}
+
+TEST(CudaProducts, OfBytesAreTheProcessorsWithoutAnAlgorithm) {
+  Machine machine({.refusesBytes = true});
+  checkBytes(machine, [](const Matmul &) { return false; });
+}
+
+TEST(CudaProducts, SayWhyBytesAreNotTheLibrarys) {
+  auto whyNot = [](const Types &types,
+                   const std::function<void(Matmul &)> &change,
+                   int capability = 90) {
+    Matmul op = makeBytes(types, 0, false).op;
+    EXPECT_TRUE(format::isOfBytes(op));
+    change(op);
+    const char *why = format::findLackOfBytes(op, capability);
+    return std::string(why ? why : "");
+  };
+  auto same = [](Matmul &) {};
+  const Types &integers = kBytes[0], &f8 = kBytes[1];
+  EXPECT_EQ(whyNot(integers, same, 75), "");
+  EXPECT_EQ(whyNot(f8, same, 89), "");
+  EXPECT_EQ(whyNot(f8, same, 86), "products of f8 are for sm_89 and later");
+  EXPECT_EQ(whyNot({DType::I8, DType::I8, DType::I8}, same),
+            "its result is not i32");
+  EXPECT_EQ(whyNot({DType::F8E5M2, DType::F8E5M2, DType::F32}, same),
+            "both operands are f8E5M2");
+  EXPECT_EQ(whyNot({DType::F8E5M2, DType::F8E4M3FN, DType::F8E5M2}, same),
+            "its result is not f32, bf16 or f16");
+  EXPECT_EQ(whyNot(integers,
+                   [](Matmul &op) {
+                     op.k = op.mLhs = op.nRhs = 131072;
+                     op.batch.clear();
+                   }),
+            "its sums may leave i32");
+  EXPECT_EQ(whyNot(f8, [](Matmul &op) { op.n = 1; }),
+            "it is empty, or has one row or column");
+  EXPECT_EQ(whyNot(integers, [](Matmul &op) { std::swap(op.kRhs, op.nRhs); }),
+            "the contracted elements are no neighbours");
+  EXPECT_EQ(whyNot(integers, [](Matmul &op) { op.nOut = 2; }),
+            "its result has no neighbours");
+  EXPECT_EQ(whyNot(integers, [](Matmul &op) { op.k = 46; }),
+            "the contracted extent is no multiple of 4");
+  EXPECT_EQ(whyNot(f8, [](Matmul &op) { op.mLhs = 52; }),
+            "the contracted extent is no multiple of 16");
+  for (auto change :
+       {+[](Matmul &op) { op.n = 22; }, +[](Matmul &op) { op.mOut = 26; },
+        +[](Matmul &op) { op.batch[0].out = 482; }})
+    EXPECT_EQ(whyNot(f8, change),
+              "rows of its result are no multiple of 16 bytes");
 }
 
 /// 1 + 2^-12 times itself: f32 tells it from 1, TF32 does not.

@@ -30,6 +30,11 @@ def LowerLibraryOps
     `whale.convolution`; one of other types stays, and a filter that it reads
     from its end is reversed, as kernels read filters from their start.
 
+    Products of i8 and of f8 are kernels, or formed in f32. With `bytes`, those
+    that cuBLASLt has on such a GPU become a `whale.matmul`, whose operands are
+    copied where the contracted elements are no neighbours; a remark says why
+    others do not.
+
     Attention becomes a `whale.library_call` or, with `blocks`, kernels that
     hold the scores of one tile at a time; where a tile of its heads does not
     fit into shared memory, it stays a call, and a remark says so. With
@@ -70,6 +75,9 @@ def LowerLibraryOps
     Option<"capability", "capability", "int", "0",
            "Compute capability of the GPUs (90 for sm_90) on which cuDNN "
            "computes attention; 0 if it does not">,
+    Option<"bytes", "bytes", "int", "0",
+           "Compute capability of the GPUs (90 for sm_90) on which cuBLASLt "
+           "multiplies 8-bit elements; 0 if it does not">,
   ];
   let dependentDialects = [
     "::whale::WhaleDialect", "::mlir::arith::ArithDialect",

@@ -104,6 +104,18 @@ struct EpilogueShape {
 std::optional<EpilogueShape> shapeForEpilogue(const Matmul &matmul,
                                               const char **why = nullptr);
 
+/// Whether both operands are i8, or of the kinds of f8 that cuBLASLt knows: it
+/// takes such products in one layout only.
+bool isOfBytes(const Matmul &matmul);
+/// Of a product of bytes: of how many bytes addresses, the contracted extent
+/// and the distances between rows of its operands must be multiples.
+int64_t stepOfBytes(const Matmul &matmul);
+/// Why cuBLASLt has no such product of bytes on GPUs of this compute capability
+/// (90 for sm_90); null if it has. It has sums in i32 of i8, and in f32, bf16
+/// or f16 of f8 unless both are f8E5M2, from sm_89 on: "cublasLtMatmul()" in
+/// NVIDIA's documentation of cuBLAS.
+const char *findLackOfBytes(const Matmul &matmul, int capability);
+
 struct Convolution {
   /// The positions of the logical dimensions in a tensor: batch and feature of
   /// the operand or result, input and output feature of the kernel.

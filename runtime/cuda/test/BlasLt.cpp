@@ -193,6 +193,14 @@ BlasStatus preferenceSet(ProductPreference *preference, int attribute,
 /// The type of an element, if products of it are known.
 std::optional<DType> typeOf(int type) {
   switch (type) {
+  case kTypeI8:
+    return DType::I8;
+  case kTypeI32:
+    return DType::I32;
+  case kTypeF8E4M3:
+    return DType::F8E4M3FN;
+  case kTypeF8E5M2:
+    return DType::F8E5M2;
   case kTypeF16:
     return DType::F16;
   case kTypeBF16:
@@ -210,6 +218,46 @@ std::optional<DType> typeOf(int type) {
   }
 }
 
+bool isByte(int type) {
+  return type == kTypeI8 || type == kTypeF8E4M3 || type == kTypeF8E5M2;
+}
+
+/// What the library documents of a product of 8-bit elements and this does not
+/// heed; empty if it is as it should be.
+std::string findFaultOfBytes(const ProductDescription &description,
+                             const MatrixLayout &a, const MatrixLayout &b,
+                             const MatrixLayout &d,
+                             const ProductPreference &preference,
+                             int capability) {
+  bool isInteger = a.type == kTypeI8;
+  if (!description.transposeA || description.transposeB)
+    return "not of a transposed A and a B that is not";
+  if (isInteger ? b.type != kTypeI8 || d.type != kTypeI32
+                : b.type == kTypeI8 ||
+                      (a.type == kTypeF8E5M2 && b.type == kTypeF8E5M2) ||
+                      (d.type != kTypeF32 && d.type != kTypeBF16 &&
+                       d.type != kTypeF16))
+    return "of unknown types";
+  if (!isInteger && capability < 89)
+    return "f8 before sm_89";
+  // Of i8 the extents and leading dimensions must be multiples of 4, of f8 all
+  // in bytes multiples of 16; the columns of B and D may be as many as they
+  // are.
+  uint64_t step = isInteger ? 4 : 16;
+  uint64_t bytes = isInteger ? 1 : byteSize(*typeOf(d.type));
+  for (uint64_t number :
+       {a.rows, uint64_t(a.leading), uint64_t(a.batchStride),
+        uint64_t(b.leading), uint64_t(b.batchStride), d.rows * bytes,
+        uint64_t(d.leading) * bytes, uint64_t(d.batchStride) * bytes})
+    if (number % step)
+      return std::to_string(number) + " is no multiple of " +
+             std::to_string(step);
+  for (uint32_t alignment : preference.alignments)
+    if (alignment < step)
+      return "addresses are not multiples of " + std::to_string(step);
+  return "";
+}
+
 /// In the algorithm, with the epilogue that it was chosen for.
 constexpr uint64_t kChosen = 0x77686c65;
 
@@ -224,18 +272,31 @@ BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
     return machine.fault(currentGpu(), "a heuristic during a capture",
                          kBlasNotSupported);
   bool isDouble = d->type == kTypeF64 || d->type == kTypeC128;
-  int compute = isDouble ? kComputeF64 : kComputeF32;
+  bool isInteger = d->type == kTypeI32, isOfBytes = isByte(a->type);
+  int compute = isDouble ? kComputeF64 : isInteger ? kComputeI32 : kComputeF32;
+  int scale = isDouble || isInteger || d->type == kTypeC64 ? d->type : kTypeF32;
   bool isTf32 = description->compute == kComputeTf32 && a->type == kTypeF32;
   if (std::string fault = findFault(*description, *d); !fault.empty())
     return machine.fault(currentGpu(), "a heuristic: " + fault,
                          kBlasInvalidValue);
+  if (isOfBytes)
+    if (std::string fault =
+            findFaultOfBytes(*description, *a, *b, *d, *preference,
+                             machine.capabilityOf(currentGpu()));
+        !fault.empty())
+      return machine.fault(currentGpu(),
+                           "a heuristic of 8-bit elements: " + fault,
+                           kBlasInvalidValue);
   bool hasEpilogue = description->epilogue != kEpilogueNone;
   if (hasEpilogue && (isDouble || machine.options.refusesEpilogues)) {
     *count = 0;
     return kBlasNotSupported;
   }
-  bool isKnown = typeOf(a->type) && typeOf(d->type) && a->type == b->type &&
-                 (description->compute == compute || isTf32);
+  bool isKnown = typeOf(a->type) && typeOf(d->type) &&
+                 (a->type == b->type || isOfBytes) &&
+                 (description->compute == compute || isTf32) &&
+                 description->scale == scale &&
+                 !(isOfBytes && machine.options.refusesBytes);
   *count = isKnown;
   if (!isKnown)
     return kBlasNotSupported;
@@ -314,6 +375,8 @@ BlasStatus matmul(BlasHandle, ProductDescription *description,
   auto read = [&](const void *from) {
     if (isDouble)
       return *static_cast<const double *>(from);
+    if (dLayout->type == kTypeI32)
+      return static_cast<double>(*static_cast<const int32_t *>(from));
     return static_cast<double>(*static_cast<const float *>(from));
   };
   one = read(alpha), rest = read(beta);

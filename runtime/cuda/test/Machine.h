@@ -80,6 +80,8 @@ struct MachineOptions {
   int64_t failingGroup = -1;
   /// Whether cuBLASLt has no algorithm with an epilogue.
   bool refusesEpilogues = false;
+  /// Whether it has none for 8-bit elements.
+  bool refusesBytes = false;
   /// If not empty, where NCCL's ranks of several processes meet.
   std::string sharedDirectory = {};
 };

@@ -29,6 +29,14 @@ namespace whale::runtime::cuda {
 
 static std::optional<int> typeOf(DType dtype) {
   switch (dtype) {
+  case DType::I8:
+    return kTypeI8;
+  case DType::I32:
+    return kTypeI32;
+  case DType::F8E4M3FN:
+    return kTypeF8E4M3;
+  case DType::F8E5M2:
+    return kTypeF8E5M2;
   case DType::F16:
     return kTypeF16;
   case DType::BF16:
@@ -80,9 +88,13 @@ static std::optional<Matmul> normalize(const Matmul &matmul,
   return op;
 }
 
-bool isForBlas(const Matmul &matmul) {
+bool isForBlas(const Matmul &matmul, int capability, uint32_t alignment) {
+  if (format::isOfBytes(matmul))
+    return alignment >= format::stepOfBytes(matmul) &&
+           !format::findLackOfBytes(matmul, capability);
   bool isHalf = matmul.lhsType == DType::F16 || matmul.lhsType == DType::BF16;
-  if (!typeOf(matmul.lhsType) || matmul.rhsType != matmul.lhsType ||
+  if (!typeOf(matmul.lhsType) || isInteger(matmul.lhsType) ||
+      matmul.rhsType != matmul.lhsType ||
       (matmul.outType != matmul.lhsType &&
        !(isHalf && matmul.outType == DType::F32)))
     return false;
@@ -147,8 +159,8 @@ bool Product::choose(ProductPreference *preference) {
   int found = 0;
   BlasStatus status = gpu.blas.getHeuristic.function(
       handle, description, a, b, d, d, preference, 1, &choice, &found);
-  // Without an epilogue there is one for each product.
-  if (epilogue == Epilogue::None)
+  // Without an epilogue there is one for each product but of bytes.
+  if (epilogue == Epilogue::None && status != kBlasNotSupported)
     check(gpu.blas.getHeuristic.symbol, status);
   // Only then the rest of it means anything.
   return !status && found && !choice.state;
@@ -164,14 +176,16 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
     check(entry.symbol, entry.function(arguments...));
   };
   bool isComplex = op.outType == DType::C64 || op.outType == DType::C128;
-  isDouble = op.outType == DType::F64 || op.outType == DType::C128;
+  bool isDouble = op.outType == DType::F64 || op.outType == DType::C128;
+  bool isInt = op.outType == DType::I32;
   accumulates = op.accumulate;
   lhsBytes = byteSize(op.lhsType);
   outBytes = byteSize(op.outType);
-  int scale = isComplex ? *typeOf(op.outType) : isDouble ? kTypeF64 : kTypeF32;
+  scale = isComplex || isDouble || isInt ? *typeOf(op.outType) : kTypeF32;
   bool isTf32 = op.tf32 && op.lhsType == DType::F32;
   call(blas.descCreate, &description,
        isDouble ? kComputeF64
+       : isInt  ? kComputeI32
        : isTf32 ? kComputeTf32
                 : kComputeF32,
        scale);
@@ -233,7 +247,7 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
                         kPreferAlignmentD})
     if (!status)
       status = prefer(attribute, alignment);
-  bool isChosen = !status && choose(preference);
+  isChosen = !status && choose(preference);
   if (!status && !isChosen && epilogue != Epilogue::None) {
     epilogue = Epilogue::None;
     describe(kProductEpilogue, epilogueOf(epilogue));
@@ -241,7 +255,7 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
   }
   blas.preferenceDestroy.function(preference);
   check(blas.preferenceSet.symbol, status);
-  if (!isChosen)
+  if (!isChosen && !format::isOfBytes(op))
     throw Error(gpu.name() + ": cuBLASLt has no algorithm for this product");
 }
 
@@ -277,8 +291,12 @@ void Product::run(const void *lhs, const void *rhs, void *out, const void *bias,
   // Large enough for complex numbers, whose imaginary parts are 0.
   double one[2] = {1, 0}, zero[2] = {0, 0};
   float oneFloat[2] = {1, 0}, zeroFloat[2] = {0, 0};
-  const void *alpha = isDouble ? static_cast<void *>(one) : oneFloat;
-  const void *none = isDouble ? static_cast<void *>(zero) : zeroFloat;
+  int32_t oneInt = 1, zeroInt = 0;
+  const void *alpha = one, *none = zero;
+  if (scale == kTypeF32 || scale == kTypeC64)
+    alpha = oneFloat, none = zeroFloat;
+  else if (scale == kTypeI32)
+    alpha = &oneInt, none = &zeroInt;
   const void *beta = accumulates ? alpha : none;
   std::vector<int64_t> index(outer.size());
   while (true) {

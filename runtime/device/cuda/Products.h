@@ -16,8 +16,10 @@ namespace whale::runtime::cuda {
 
 /// Element types and strides that cuBLASLt multiplies, in f32 or wider:
 /// matrices with rows or columns of neighbours, half precision, f32, f64 and
-/// complex numbers. f32 is rounded to TF32 only where the product allows it.
-bool isForBlas(const Matmul &matmul);
+/// complex numbers. f32 is rounded to TF32 only where the product allows it. On
+/// a GPU of this capability also products of bytes, if the addresses of their
+/// matrices are so aligned; it may lack an algorithm for one of these.
+bool isForBlas(const Matmul &matmul, int capability, uint32_t alignment);
 
 /// A product made ready: its algorithm is chosen once, for the alignments of
 /// its first operands. It has the same bits in each run.
@@ -35,6 +37,8 @@ public:
   /// Whether `run` does what the epilogue says; else the library has no
   /// algorithm that does, and the product alone is formed.
   bool doesEpilogue() const { return epilogue != Epilogue::None; }
+  /// Whether the library has an algorithm, as it has but for bytes.
+  bool isThere() const { return isChosen; }
   void run(const void *lhs, const void *rhs, void *out, const void *bias,
            const void *aux, void *workspace, Stream stream) const;
 
@@ -50,8 +54,9 @@ private:
 
   const Gpu &gpu;
   BlasHandle handle;
-  bool isTransposed = false;
-  bool isDouble = false, accumulates = false;
+  bool isTransposed = false, accumulates = false, isChosen = false;
+  /// The type of what the product and the addend are multiplied by.
+  int scale;
   int64_t lhsBytes, outBytes;
   /// That the library does.
   Epilogue epilogue = Epilogue::None;

@@ -54,9 +54,12 @@ void CudaDevice::matmul(Queue queue, const Matmul &matmul,
   void *aux = usesAux(epilogue) ? memory[matmul.aux] : nullptr;
   uint32_t alignment = cuda::alignmentOf(matmul, lhs, rhs, out, bias, aux);
   auto [it, isNew] = products.try_emplace({&matmul, alignment});
-  if (isNew && cuda::isForBlas(matmul))
+  if (isNew && cuda::isForBlas(matmul, gpu->capability(), alignment)) {
     it->second = std::make_unique<cuda::Product>(*gpu, blas, matmul, alignment,
                                                  productBytes, bias, aux);
+    if (!it->second->isThere())
+      it->second.reset();
+  }
   assert((it->second || epilogue == Epilogue::None) &&
          "products with an epilogue are the library's");
   if (it->second) {
