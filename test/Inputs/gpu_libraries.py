@@ -99,8 +99,26 @@ def layers(dtype, matrix):
         yield back(result)
 
 
+def bytes_of(matrix):
+    """Products of 8-bit elements: of integers exact, of floats in half
+    precision, as tensor cores add them with fewer bits than f32 has."""
+    wide = jnp.tile(matrix, (2, 2))
+    integers = (wide * 1000).astype(jnp.int8)
+    floats = wide.astype(jnp.float8_e4m3fn)
+    wider = wide.astype(jnp.float8_e5m2)
+    for left, right, dtype in (
+        (integers, integers, jnp.int32),
+        (floats, floats, jnp.bfloat16),
+        (floats, wider, jnp.bfloat16),
+        (wider, floats, jnp.float16),
+    ):
+        yield jax.lax.dot(left, right.T, preferred_element_type=dtype)
+        yield jax.lax.dot(left, right, preferred_element_type=dtype)
+
+
 def program(matrix, images, filters):
     return (
+        list(bytes_of(matrix)),
         list(layers(jnp.float32, matrix)),
         list(layers(jnp.bfloat16, matrix)),
         list(transforms(matrix)),
