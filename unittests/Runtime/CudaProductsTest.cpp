@@ -277,6 +277,25 @@ TEST(CudaProducts, AreInTf32OnlyWhereTheyMayBe) {
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
+TEST(CudaProducts, LeaveNothingIfTheLibraryHasThemNot) {
+  Machine machine({});
+  cuda::Gpu gpu(machine.libraries(), 0);
+  gpu.attach();
+  Matmul op;
+  op.lhsType = op.outType = DType::F32;
+  op.rhsType = DType::BF16;
+  op.m = op.n = op.k = 1;
+  EXPECT_THROW(cuda::Product(gpu, nullptr, op, 256, 0, nullptr, nullptr),
+               Error);
+  EXPECT_EQ(machine.blasObjects, 0);
+  op.rhsType = op.lhsType;
+  {
+    cuda::Product product(gpu, nullptr, op, 256, 0, nullptr, nullptr);
+    EXPECT_EQ(machine.blasObjects, 4);
+  }
+  EXPECT_EQ(machine.blasObjects, 0);
+}
+
 TEST(CudaProducts, HaveTheWorkspaceThatTheProgramPlans) {
   auto scratchOf = [](int64_t workspaceBytes, int64_t memoryBytes) {
     Machine machine({.memoryBytes = memoryBytes});

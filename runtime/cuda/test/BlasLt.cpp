@@ -50,6 +50,22 @@ namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
+/// Of the library's own kinds.
+template <typename Object, typename... Fields>
+BlasStatus make(Object **object, Fields... fields) {
+  Lock lock(Machine::get().mutex);
+  ++Machine::get().blasObjects;
+  *object = new Object{fields...};
+  return 0;
+}
+template <typename Object>
+BlasStatus erase(Object *object) {
+  Lock lock(Machine::get().mutex);
+  --Machine::get().blasObjects;
+  delete object;
+  return 0;
+}
+
 size_t getVersion() { return 130000; }
 const char *getStatusString(BlasStatus) {
   return Machine::get().lastFaultText();
@@ -61,12 +77,10 @@ BlasStatus create(BlasHandle *handle) {
 BlasStatus destroy(BlasHandle) { return 0; }
 BlasStatus descCreate(ProductDescription **description, int compute,
                       int scale) {
-  *description = new ProductDescription{compute, scale};
-  return 0;
+  return make(description, compute, scale);
 }
 BlasStatus descDestroy(ProductDescription *description) {
-  delete description;
-  return 0;
+  return erase(description);
 }
 BlasStatus descSet(ProductDescription *description, int attribute,
                    const void *value, size_t bytes) {
@@ -152,13 +166,9 @@ BlasStatus layoutCreate(MatrixLayout **layout, int type, uint64_t rows,
                                     std::to_string(leading) + " for " +
                                     std::to_string(rows) + " rows",
                                 kBlasInvalidValue);
-  *layout = new MatrixLayout{type, rows, columns, leading};
-  return 0;
+  return make(layout, type, rows, columns, leading);
 }
-BlasStatus layoutDestroy(MatrixLayout *layout) {
-  delete layout;
-  return 0;
-}
+BlasStatus layoutDestroy(MatrixLayout *layout) { return erase(layout); }
 BlasStatus layoutSet(MatrixLayout *layout, int attribute, const void *value,
                      size_t bytes) {
   if (attribute == kLayoutBatchCount && bytes == 4)
@@ -170,12 +180,10 @@ BlasStatus layoutSet(MatrixLayout *layout, int attribute, const void *value,
   return 0;
 }
 BlasStatus preferenceCreate(ProductPreference **preference) {
-  *preference = new ProductPreference;
-  return 0;
+  return make(preference);
 }
 BlasStatus preferenceDestroy(ProductPreference *preference) {
-  delete preference;
-  return 0;
+  return erase(preference);
 }
 BlasStatus preferenceSet(ProductPreference *preference, int attribute,
                          const void *value, size_t bytes) {

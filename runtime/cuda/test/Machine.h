@@ -235,6 +235,8 @@ public:
   std::map<std::string, std::pair<std::string, int>> cubins;
   /// How many modules were loaded from either.
   int64_t loadedTexts = 0, loadedCubins = 0;
+  /// How many descriptions, layouts and preferences of cuBLASLt there are.
+  int64_t blasObjects = 0;
   /// How many plans of cuDNN were made.
   int64_t plans = 0;
   Shadow shadow;

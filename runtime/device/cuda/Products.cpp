@@ -150,15 +150,16 @@ void Product::check(const char *function, BlasStatus status) const {
 
 template <typename Value>
 void Product::describe(int attribute, const Value &value) const {
-  check(
-      gpu.blas.descSet.symbol,
-      gpu.blas.descSet.function(description, attribute, &value, sizeof(value)));
+  check(gpu.blas.descSet.symbol,
+        gpu.blas.descSet.function(description.get(), attribute, &value,
+                                  sizeof(value)));
 }
 
 bool Product::choose(ProductPreference *preference) {
   int found = 0;
   BlasStatus status = gpu.blas.getHeuristic.function(
-      handle, description, a, b, d, d, preference, 1, &choice, &found);
+      handle, description.get(), a.get(), b.get(), d.get(), d.get(), preference,
+      1, &choice, &found);
   // Without an epilogue there is one for each product but of bytes.
   if (epilogue == Epilogue::None && status != kBlasNotSupported)
     check(gpu.blas.getHeuristic.symbol, status);
@@ -169,11 +170,21 @@ bool Product::choose(ProductPreference *preference) {
 Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
                  uint32_t alignment, int64_t workspaceBytes, const void *bias,
                  const void *aux)
-    : gpu(gpu), handle(handle) {
+    : gpu(gpu), handle(handle),
+      description(nullptr, gpu.blas.descDestroy.function),
+      a(nullptr, gpu.blas.layoutDestroy.function),
+      b(nullptr, gpu.blas.layoutDestroy.function),
+      d(nullptr, gpu.blas.layoutDestroy.function) {
   Matmul op = normalize(matmul, isTransposed).value();
   const BlasLt &blas = gpu.blas;
   auto call = [&](const auto &entry, auto... arguments) {
     check(entry.symbol, entry.function(arguments...));
+  };
+  auto make = [&]<typename Object>(Owned<Object> &object, const auto &entry,
+                                   auto... arguments) {
+    Object *made = nullptr;
+    call(entry, &made, arguments...);
+    object.reset(made);
   };
   bool isComplex = op.outType == DType::C64 || op.outType == DType::C128;
   bool isDouble = op.outType == DType::F64 || op.outType == DType::C128;
@@ -183,7 +194,7 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
   outBytes = byteSize(op.outType);
   scale = isComplex || isDouble || isInt ? *typeOf(op.outType) : kTypeF32;
   bool isTf32 = op.tf32 && op.lhsType == DType::F32;
-  call(blas.descCreate, &description,
+  make(description, blas.descCreate,
        isDouble ? kComputeF64
        : isInt  ? kComputeI32
        : isTf32 ? kComputeTf32
@@ -215,26 +226,26 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
     op.batch.pop_back();
   }
   outer = op.batch;
-  auto layout = [&](MatrixLayout *&layout, DType type, const Columns &matrix,
-                    int64_t stride) {
-    call(blas.layoutCreate, &layout, *typeOf(type),
+  auto layout = [&](Owned<MatrixLayout> &layout, DType type,
+                    const Columns &matrix, int64_t stride) {
+    make(layout, blas.layoutCreate, *typeOf(type),
          static_cast<uint64_t>(matrix.rows),
          static_cast<uint64_t>(matrix.columns), matrix.leading);
     if (inner.size == 1)
       return;
     auto count = static_cast<int32_t>(inner.size);
-    call(blas.layoutSet, layout, kLayoutBatchCount,
+    call(blas.layoutSet, layout.get(), kLayoutBatchCount,
          static_cast<const void *>(&count), sizeof(count));
-    call(blas.layoutSet, layout, kLayoutBatchStride,
+    call(blas.layoutSet, layout.get(), kLayoutBatchStride,
          static_cast<const void *>(&stride), sizeof(stride));
   };
   layout(a, op.lhsType, left, inner.lhs);
   layout(b, op.rhsType, right, inner.rhs);
   layout(d, op.outType, out, inner.out);
-  ProductPreference *preference = nullptr;
-  call(blas.preferenceCreate, &preference);
+  Owned<ProductPreference> preference(nullptr, blas.preferenceDestroy.function);
+  make(preference, blas.preferenceCreate);
   auto prefer = [&](int attribute, const auto &value) {
-    return blas.preferenceSet.function(preference, attribute, &value,
+    return blas.preferenceSet.function(preference.get(), attribute, &value,
                                        sizeof(value));
   };
   auto most = static_cast<size_t>(workspaceBytes);
@@ -247,24 +258,15 @@ Product::Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
                         kPreferAlignmentD})
     if (!status)
       status = prefer(attribute, alignment);
-  isChosen = !status && choose(preference);
+  isChosen = !status && choose(preference.get());
   if (!status && !isChosen && epilogue != Epilogue::None) {
     epilogue = Epilogue::None;
     describe(kProductEpilogue, epilogueOf(epilogue));
-    isChosen = choose(preference);
+    isChosen = choose(preference.get());
   }
-  blas.preferenceDestroy.function(preference);
   check(blas.preferenceSet.symbol, status);
   if (!isChosen && !format::isOfBytes(op))
     throw Error(gpu.name() + ": cuBLASLt has no algorithm for this product");
-}
-
-Product::~Product() {
-  for (MatrixLayout *layout : {a, b, d})
-    if (layout)
-      gpu.blas.layoutDestroy.function(layout);
-  if (description)
-    gpu.blas.descDestroy.function(description);
 }
 
 std::string Product::algorithm() const {
@@ -309,11 +311,11 @@ void Product::run(const void *lhs, const void *rhs, void *out, const void *bias,
     void *result = static_cast<char *>(out) + outOffset * outBytes;
     check(gpu.blas.matmul.symbol,
           gpu.blas.matmul.function(
-              handle, description, alpha,
-              static_cast<const char *>(lhs) + lhsOffset * lhsBytes, a,
-              static_cast<const char *>(rhs) + rhsOffset * lhsBytes, b, beta,
-              result, d, result, d, &choice.algorithm, workspace,
-              choice.workspaceBytes, stream));
+              handle, description.get(), alpha,
+              static_cast<const char *>(lhs) + lhsOffset * lhsBytes, a.get(),
+              static_cast<const char *>(rhs) + rhsOffset * lhsBytes, b.get(),
+              beta, result, d.get(), result, d.get(), &choice.algorithm,
+              workspace, choice.workspaceBytes, stream));
     size_t i = outer.size();
     while (i > 0 && ++index[i - 1] == outer[i - 1].size)
       index[--i] = 0;

@@ -12,6 +12,8 @@
 #include "cuda/Gpu.h"
 #include "program/Format.h"
 
+#include <memory>
+
 namespace whale::runtime::cuda {
 
 /// Element types and strides that cuBLASLt multiplies, in f32 or wider:
@@ -30,7 +32,6 @@ public:
   Product(const Gpu &gpu, BlasHandle handle, const Matmul &matmul,
           uint32_t alignment, int64_t workspaceBytes, const void *bias,
           const void *aux);
-  ~Product();
   Product(const Product &) = delete;
   Product &operator=(const Product &) = delete;
 
@@ -62,8 +63,10 @@ private:
   Epilogue epilogue = Epilogue::None;
   /// The dimensions of the batch, but for the one that the library does.
   std::vector<Matmul::Batch> outer;
-  ProductDescription *description = nullptr;
-  MatrixLayout *a = nullptr, *b = nullptr, *d = nullptr;
+  template <typename Object>
+  using Owned = std::unique_ptr<Object, BlasStatus (*)(Object *)>;
+  Owned<ProductDescription> description;
+  Owned<MatrixLayout> a, b, d;
   ProductChoice choice = {};
 };
 
