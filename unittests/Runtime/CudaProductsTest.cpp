@@ -249,6 +249,28 @@ TEST(CudaProducts, SayWhyBytesAreNotTheLibrarys) {
               "rows of its result are no multiple of 16 bytes");
 }
 
+/// What nobody asks of the library as `isForBlas` knows better.
+TEST(CudaProducts, OfBytesAreRefusedAsTheLibraryDoes) {
+  Machine machine({.capabilities = {86}});
+  cuda::Gpu gpu(machine.libraries(), 0);
+  gpu.attach();
+  auto faultsOf = [&](const Types &types, uint32_t alignment,
+                      const std::function<void(Matmul &)> &change) {
+    Matmul op = makeBytes(types, 0, false).op;
+    change(op);
+    EXPECT_THROW(
+        cuda::Product(gpu, nullptr, op, alignment, 0, nullptr, nullptr), Error);
+    return machine.takeFaults().size();
+  };
+  auto same = [](Matmul &) {};
+  EXPECT_EQ(faultsOf(kBytes[0], 2, same), 1u);
+  EXPECT_EQ(faultsOf(kBytes[1], 16, same), 1u);
+  EXPECT_EQ(faultsOf(kBytes[0], 4, [](Matmul &op) { op.k = 46; }), 1u);
+  EXPECT_EQ(
+      faultsOf(kBytes[0], 4, [](Matmul &op) { op.mLhs = 1, op.kLhs = op.m; }),
+      1u);
+}
+
 /// 1 + 2^-12 times itself: f32 tells it from 1, TF32 does not.
 TEST(CudaProducts, AreInTf32OnlyWhereTheyMayBe) {
   Machine machine({});
