@@ -41,17 +41,28 @@ def diagnostics(stderr: str, kind: str) -> str:
     return "".join(f"{line}\n" for line in found)
 
 
+def find_declaration(name: str) -> pathlib.Path:
+    """The TableGen file that declares a pass."""
+    for path in ROOT.glob("include/whale/**/*Passes.td"):
+        if f'"{name}"' in path.read_text():
+            return path
+    sys.exit(f"there is no pass {name}")
+
+
 def run(name: str, title: str, text: str, verb: str) -> str:
     """What whale-opt says of an example; ValueError where it can't be run."""
-    arguments = [f"-{name}"]
     options = re.search(r"with\s+`([^`]*)`", title)
-    for word in options[1].split() if options else []:
-        if word.startswith("-"):
-            arguments.append(word)
-        else:
-            arguments[0] += f"={word}"
+    words = options[1].split() if options else []
+    pipeline = f"{name}{{{' '.join(w for w in words if w[0] != '-')}}}"
+    declaration = find_declaration(name).read_text()
+    if re.search(rf'InterfacePass<\s*"{name}"', declaration):
+        pipeline = f"any({pipeline})"
     result = subprocess.run(
-        ["whale-opt", *arguments],
+        [
+            "whale-opt",
+            f"-pass-pipeline=builtin.module({pipeline})",
+            *(word for word in words if word[0] == "-"),
+        ],
         input=text,
         capture_output=True,
         text=True,
@@ -101,18 +112,16 @@ def wrap(line: str) -> str:
 
 def update(name: str, old: str, new: str) -> None:
     """Replaces an output where the pass is declared."""
-    for path in ROOT.glob("include/whale/**/*Passes.td"):
-        text = path.read_text()
-        start = text.find(f'"{name}"')
-        if start < 0:
-            continue
-        # "}]" would end the description.
-        lines = [wrap(line) for line in new.replace("}]", "} ]").splitlines()]
-        old = textwrap.indent(old, "    ")
-        new = textwrap.indent("\n".join(lines) + "\n", "    ")
-        if old not in text[start:]:
-            sys.exit("run scripts/make_reference.py first")
-        path.write_text(text[:start] + text[start:].replace(old, new, 1))
+    path = find_declaration(name)
+    text = path.read_text()
+    start = text.find(f'"{name}"')
+    # "}]" would end the description.
+    lines = [wrap(line) for line in new.replace("}]", "} ]").splitlines()]
+    old = textwrap.indent(old, "    ")
+    new = textwrap.indent("\n".join(lines) + "\n", "    ")
+    if old not in text[start:]:
+        sys.exit("run scripts/make_reference.py first")
+    path.write_text(text[:start] + text[start:].replace(old, new, 1))
 
 
 def check(page: pathlib.Path, updates: bool) -> list[str]:

@@ -112,7 +112,7 @@ struct StableHLOToLinalg
     applicator.applyDefaultCostModel();
     PatternRewriter rewriter(&getContext());
     SmallVector<Operation *> operations;
-    for (Block &block : getOperation().getBody())
+    for (Block &block : getOperation().getFunctionBody())
       collect(block, operations);
     for (Operation *op : operations)
       if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {

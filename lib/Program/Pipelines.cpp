@@ -48,10 +48,10 @@ llvm::ArrayRef<Level> getLevels() {
                       "whale-join-stacks,whale-bucket-reductions,"
                       "whale-verify-partition,whale-fold-empty-shares"},
       {"kernels",
-       "func.func(whale-convolution-gradients,whale-lower-library-ops,"
+       "any(whale-convolution-gradients,whale-lower-library-ops,"
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
-       "func.func(whale-convolutions-to-products,"
+       "any(whale-convolutions-to-products,"
        "whale-convolution-gradients,whale-normalize-convolutions,"
        "whale-lower-library-ops{blocks},whale-divide-windows,"
        "whale-divide-scatters,whale-form-epilogues,"

@@ -1,5 +1,5 @@
-// RUN: whale-opt %s -whale-lower-library-ops=blocks 2>/dev/null | FileCheck %s
-// RUN: whale-opt %s -whale-lower-library-ops=blocks 2>&1 >/dev/null \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks}))' 2>/dev/null | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks}))' 2>&1 >/dev/null \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 // RUN: whale-opt %s "-pass-pipeline=builtin.module(func.func( \
 // RUN:   whale-lower-library-ops{blocks}),whale-outline-kernels{blocks}, \

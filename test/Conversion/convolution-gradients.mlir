@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-convolution-gradients -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-convolution-gradients))' -split-input-file | FileCheck %s
 
 // The reversal of the kernel, in whatever order of dimensions, becomes one of
 // the windows.

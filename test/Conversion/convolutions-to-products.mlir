@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-convolutions-to-products -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-convolutions-to-products))' -split-input-file | FileCheck %s
 
 // The gradient of a filter is summed over all pixels.
 

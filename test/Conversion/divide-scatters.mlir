@@ -1,5 +1,5 @@
-// RUN: whale-opt %s -whale-divide-scatters -split-input-file | FileCheck %s
-// RUN: whale-opt %s -whale-divide-scatters=most=40 -split-input-file | FileCheck %s --check-prefix=FEW
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-divide-scatters))' -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-divide-scatters{most=40}))' -split-input-file | FileCheck %s --check-prefix=FEW
 
 // Two million updates of an element by several operations are eight parts of
 // 250,000; 40 are 50,000 parts.

@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-divide-windows -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-divide-windows))' -split-input-file | FileCheck %s
 
 // 5,000 terms are 78 * 64 and 8 behind them, the 78 are 8 * 9 and 6. Those of
 // neighbours are there for each place of the padded operand.

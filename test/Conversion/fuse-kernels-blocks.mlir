@@ -1,5 +1,5 @@
-// RUN: whale-opt %s -whale-stablehlo-to-linalg=blocks -whale-fuse-kernels=blocks | FileCheck %s
-// RUN: whale-opt %s -whale-stablehlo-to-linalg -whale-fuse-kernels | FileCheck %s --check-prefix=KEPT
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks}))' | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels))' | FileCheck %s --check-prefix=KEPT
 
 // What is selected is read of %x and %dy again, which takes no longer than to
 // read it, and is not stored; on a processor the sum keeps it.

@@ -1,5 +1,5 @@
-// RUN: whale-opt %s -whale-stablehlo-to-linalg -whale-fuse-kernels -whale-fuse-rows=blocks -split-input-file | FileCheck %s
-// RUN: whale-opt %s -whale-stablehlo-to-linalg -whale-fuse-kernels -whale-fuse-rows="blocks remarks" -split-input-file -verify-diagnostics -o /dev/null
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{blocks}))' -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{blocks remarks}))' -split-input-file -verify-diagnostics -o /dev/null
 
 // Four warps have a row each. A thread has 8 elements of it, in two accesses,
 // from the first nest to the last; no memory but that of the result is written,

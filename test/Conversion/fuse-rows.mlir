@@ -1,5 +1,5 @@
-// RUN: whale-opt %s -whale-lower-library-ops -whale-stablehlo-to-linalg -whale-fuse-kernels -whale-fuse-rows -split-input-file | FileCheck %s
-// RUN: whale-opt %s -whale-lower-library-ops -whale-stablehlo-to-linalg -whale-fuse-kernels -whale-fuse-rows=remarks -split-input-file -verify-diagnostics -o /dev/null
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops,whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows))' -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops,whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{remarks}))' -split-input-file -verify-diagnostics -o /dev/null
 
 // Softmax: the maximum, the exponentials with their sum, and the quotients. The
 // last are written over the operand; the rest is on the stack.

@@ -1,8 +1,8 @@
-// RUN: whale-opt %s -whale-lower-library-ops="blocks capability=90" \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks capability=90}))' \
 // RUN:   2>/dev/null | FileCheck %s
-// RUN: whale-opt %s -whale-lower-library-ops="blocks capability=90" 2>&1 \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks capability=90}))' 2>&1 \
 // RUN:   >/dev/null | FileCheck %s --check-prefix=REMARK
-// RUN: whale-opt %s -whale-lower-library-ops="blocks capability=75" \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks capability=75}))' \
 // RUN:   2>/dev/null | FileCheck %s --check-prefix=OLD
 
 // What cuDNN computes is a call, the rest a kernel, and a remark says why.

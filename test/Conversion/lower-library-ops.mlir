@@ -1,5 +1,5 @@
-// RUN: whale-opt %s -whale-lower-library-ops=few-products=0 -split-input-file | FileCheck %s
-// RUN: whale-opt %s -whale-lower-library-ops -split-input-file | FileCheck %s --check-prefix=FEW
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{few-products=0}))' -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops))' -split-input-file | FileCheck %s --check-prefix=FEW
 
 // A transposed operand is read with other strides.
 // CHECK-LABEL: @transposed

@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-lower-library-ops | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops))' | FileCheck %s
 
 // CHECK-LABEL: @calls
 // CHECK: whale.library_call "fft"(%arg0) {length = array<i64: 4>, type = "RFFT"}

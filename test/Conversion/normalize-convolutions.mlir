@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-normalize-convolutions -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-normalize-convolutions))' -split-input-file | FileCheck %s
 
 // The gradients of a filter and of an image, as JAX writes them.
 

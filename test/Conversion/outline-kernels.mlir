@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-stablehlo-to-linalg -whale-fuse-kernels -whale-outline-kernels -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels),whale-outline-kernels)' -split-input-file | FileCheck %s
 
 // The same loop is one kernel.
 // CHECK-LABEL: @twice

@@ -1,5 +1,4 @@
-// RUN: whale-opt %s -whale-stablehlo-to-linalg=blocks \
-// RUN:   -whale-outline-kernels=blocks -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{blocks}),whale-outline-kernels{blocks})' -split-input-file | FileCheck %s
 
 // A line of a block: runs are merged in shared memory, between barriers.
 

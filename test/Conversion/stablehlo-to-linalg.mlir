@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -whale-stablehlo-to-linalg -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg))' -split-input-file | FileCheck %s
 
 // CHECK-LABEL: @add
 // CHECK: linalg.generic

@@ -17,7 +17,8 @@ include "mlir/Pass/PassBase.td"
 include "whale/Conversion/RewritePasses.td"
 
 def LowerLibraryOps
-    : Pass<"whale-lower-library-ops", "::mlir::func::FuncOp"> {
+    : InterfacePass<"whale-lower-library-ops",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Makes library calls of contractions and convolutions";
   let description = [{
     A `stablehlo.dot_general` becomes a `whale.matmul`: its dimensions are
@@ -86,7 +87,9 @@ def LowerLibraryOps
   ];
 }
 
-def FormEpilogues : Pass<"whale-form-epilogues", "::mlir::func::FuncOp"> {
+def FormEpilogues
+    : InterfacePass<"whale-form-epilogues",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Lets products add biases and take GELU before they write";
   let description = [{
     Libraries of products for GPUs can add a bias to each row of a product, and
@@ -141,7 +144,8 @@ def FormEpilogues : Pass<"whale-form-epilogues", "::mlir::func::FuncOp"> {
 }
 
 def StableHLOToLinalg
-    : Pass<"whale-stablehlo-to-linalg", "::mlir::func::FuncOp"> {
+    : InterfacePass<"whale-stablehlo-to-linalg",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Lowers StableHLO to linalg and hand-built kernels";
   let description = [{
     Elementwise operations, moves of elements and reductions become
@@ -193,7 +197,9 @@ def StableHLOToLinalg
   ];
 }
 
-def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
+def FuseKernels
+    : InterfacePass<"whale-fuse-kernels",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Fuses parallel linalg operations into their consumers";
   let description = [{
     A parallel operation moves into the operation that uses its result, so that
@@ -261,7 +267,9 @@ def FuseKernels : Pass<"whale-fuse-kernels", "::mlir::func::FuncOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
-def FuseRows : Pass<"whale-fuse-rows", "::mlir::func::FuncOp"> {
+def FuseRows
+    : InterfacePass<"whale-fuse-rows",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Makes one kernel of reductions of rows and what reads them";
   let description = [{
     Linalg operations whose first loops run over the same rows become one
@@ -465,9 +473,9 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",
-    "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
-    "::whale::WhaleDialect"
+    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect", "::whale::WhaleDialect"
   ];
 }
 

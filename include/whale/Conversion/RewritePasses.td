@@ -17,7 +17,8 @@
 include "mlir/Pass/PassBase.td"
 
 def ConvolutionsToProducts
-    : Pass<"whale-convolutions-to-products", "::mlir::func::FuncOp"> {
+    : InterfacePass<"whale-convolutions-to-products",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Makes products of convolutions that are products";
   let description = [{
     Where a filter has one element in each channel, a convolution is a product
@@ -52,7 +53,8 @@ def ConvolutionsToProducts
 }
 
 def ConvolutionGradients
-    : Pass<"whale-convolution-gradients", "::mlir::func::FuncOp"> {
+    : InterfacePass<"whale-convolution-gradients",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Puts gradients of convolutions into the form of libraries";
   let description = [{
     The gradient of a strided convolution's image is a convolution of what is
@@ -94,7 +96,9 @@ def ConvolutionGradients
   }];
 }
 
-def DivideScatters : Pass<"whale-divide-scatters", "::mlir::func::FuncOp"> {
+def DivideScatters
+    : InterfacePass<"whale-divide-scatters",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Makes loops of scatters with many updates";
   let description = [{
     The kernels of a scatter on a GPU take 16,384,000 updates, or elements of
@@ -173,7 +177,9 @@ def DivideScatters : Pass<"whale-divide-scatters", "::mlir::func::FuncOp"> {
   ];
 }
 
-def DivideWindows : Pass<"whale-divide-windows", "::mlir::func::FuncOp"> {
+def DivideWindows
+    : InterfacePass<"whale-divide-windows",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Makes several windows of one that has many terms";
   let description = [{
     A thread of a GPU reduces the terms of a window one after the other, and at
@@ -232,7 +238,8 @@ def DivideWindows : Pass<"whale-divide-windows", "::mlir::func::FuncOp"> {
 }
 
 def NormalizeConvolutions
-    : Pass<"whale-normalize-convolutions", "::mlir::func::FuncOp"> {
+    : InterfacePass<"whale-normalize-convolutions",
+                    "::mlir::FunctionOpInterface"> {
   let summary = "Puts convolutions into the form that a GPU library has";
   let description = [{
     cuDNN reads images and filters with channels last (NHWC and OHWI), or all of
