@@ -126,7 +126,8 @@ bool isReadByCalls(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     if (auto reshape = dyn_cast<stablehlo::ReshapeOp>(user))
       return isReadByCalls(reshape.getResult());
-    return isa<MatmulOp, ConvolutionOp, LibraryCallOp, func::ReturnOp>(user);
+    return isa<MatmulOp, ConvolutionOp, LibraryCallOp, func::ReturnOp,
+               ReturnOp>(user);
   });
 }
 

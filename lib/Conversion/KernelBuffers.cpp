@@ -25,14 +25,14 @@ using namespace whale;
 bool whale::isStateOf(Value value, Value result) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto function =
-      dyn_cast<func::FuncOp>(result.getParentBlock()->getParentOp());
+      dyn_cast<FunctionOpInterface>(result.getParentBlock()->getParentOp());
   if (!argument || !function || argument.getOwner()->getParentOp() != function)
     return false;
   for (StringRef name : {kFedByAttr, kAliasingOutputAttr})
     if (auto number = function.getArgAttrOfType<IntegerAttr>(
             argument.getArgNumber(), name))
       return llvm::any_of(result.getUses(), [&](OpOperand &use) {
-        return isa<func::ReturnOp>(use.getOwner()) &&
+        return use.getOwner() == result.getParentBlock()->getTerminator() &&
                use.getOperandNumber() == number.getInt();
       });
   return false;

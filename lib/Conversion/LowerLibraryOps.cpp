@@ -469,7 +469,7 @@ bool isTakenOver(Value value) {
   if (!argument)
     return false;
   Operation *parent = argument.getOwner()->getParentOp();
-  if (auto function = dyn_cast<func::FuncOp>(parent))
+  if (auto function = dyn_cast<FunctionOpInterface>(parent))
     return function.getArgAttr(argument.getArgNumber(), kLastUseAttr) !=
            nullptr;
   return isa<stablehlo::WhileOp>(parent);

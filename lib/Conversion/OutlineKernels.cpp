@@ -50,17 +50,17 @@ static bool isLarge(Type type) {
 /// Pattern: stablehlo.constant (large, one value) -> linalg.generic before each
 /// user, so that it is written into the user's buffer. Not in loops, where it
 /// would be written in every iteration.
-static void fillLargeConstants(IRRewriter &rewriter, func::FuncOp function) {
+static void fillLargeConstants(IRRewriter &rewriter,
+                               FunctionOpInterface function) {
   for (auto op : llvm::make_early_inc_range(
-           function.getBody().front().getOps<stablehlo::ConstantOp>())) {
+           function.front().getOps<stablehlo::ConstantOp>())) {
     auto type = cast<RankedTensorType>(op.getType());
     Attribute value = matchSplat(op);
     if (!value || !isLarge(type))
       continue;
     RankedTensorType storage = getStorageType(type);
     for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
-      Operation *user =
-          function.getBody().front().findAncestorOpInBlock(*use.getOwner());
+      Operation *user = function.front().findAncestorOpInBlock(*use.getOwner());
       if (user != use.getOwner())
         continue;
       rewriter.setInsertionPoint(user);
@@ -89,7 +89,7 @@ static void fillLargeConstants(IRRewriter &rewriter, func::FuncOp function) {
 static bool replaceByConstant(RewriterBase &rewriter, linalg::GenericOp op) {
   if (op->getNumResults() != 1 || op.getNumReductionLoops() != 0 ||
       (isLarge(op->getResult(0).getType()) &&
-       isa<func::FuncOp>(op->getParentOp())))
+       isa<FunctionOpInterface>(op->getParentOp())))
     return false;
   Attribute value;
   if (!matchPattern(op.getRegion().front().getTerminator()->getOperand(0),
@@ -104,7 +104,7 @@ static bool replaceByConstant(RewriterBase &rewriter, linalg::GenericOp op) {
 
 /// Every slice update gets a loop of its own to store it, unless there is one
 /// already.
-static void isolateUpdates(IRRewriter &rewriter, func::FuncOp function) {
+static void isolateUpdates(IRRewriter &rewriter, FunctionOpInterface function) {
   SmallVector<stablehlo::DynamicUpdateSliceOp> stores;
   function.walk(
       [&](stablehlo::DynamicUpdateSliceOp store) { stores.push_back(store); });
@@ -129,7 +129,7 @@ struct FoundKernels {
   /// Of the bodies of those that have one of their own.
   llvm::DenseMap<Operation *, llvm::hash_code> hashes;
 
-  void collect(func::FuncOp function) {
+  void collect(FunctionOpInterface function) {
     function.walk([&](KernelOp kernel) {
       kernels.push_back(kernel);
       if (cache.getFirst(kernel) == kernel)
@@ -174,8 +174,8 @@ private:
          {kThreadsAttrName, kFlopsAttrName, kBytesAttrName, kParallelAttrName})
       if (Attribute value = kernel->getAttr(name))
         function->setAttr(name, value);
-    function.getBody().takeBody(kernel.getBody());
-    b.setInsertionPointToEnd(&function.getBody().front());
+    function.getFunctionBody().takeBody(kernel.getBody());
+    b.setInsertionPointToEnd(&function.getFunctionBody().front());
     func::ReturnOp::create(b, kernel.getLoc());
     SmallVector<func::FuncOp, 1> &alike = known[llvm::hash_combine(type, hash)];
     for (func::FuncOp other : alike) {
@@ -202,15 +202,16 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
   using OutlineKernelsBase::OutlineKernelsBase;
 
   void runOnOperation() override {
-    SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
+    auto functions =
+        llvm::to_vector(getOperation().getOps<FunctionOpInterface>());
     std::vector<FoundKernels> found(functions.size());
     parallelFor(&getContext(), 0, functions.size(), [&](size_t number) {
-      func::FuncOp function = functions[number];
+      FunctionOpInterface function = functions[number];
       IRRewriter rewriter(&getContext());
       fillLargeConstants(rewriter, function);
       isolateUpdates(rewriter, function);
       if (blocks)
-        joinReductions(rewriter, function.getBody().front());
+        joinReductions(rewriter, function.front());
       convertGenerics(rewriter, function, found[number].cache);
       found[number].collect(function);
     });
@@ -224,7 +225,7 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
 
   /// From the last to the first, so that what fills an initial value is still
   /// a linalg operation when its user takes it in.
-  void convertGenerics(IRRewriter &rewriter, func::FuncOp function,
+  void convertGenerics(IRRewriter &rewriter, FunctionOpInterface function,
                        KernelCache &cache) {
     SmallVector<linalg::GenericOp> generics;
     function.walk([&](linalg::GenericOp op) { generics.push_back(op); });
@@ -250,7 +251,7 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
 
   /// A launch takes and gives buffers, whatever the sign: its results get the
   /// type that the operations around it want, and so do constants.
-  static void removeCasts(func::FuncOp function) {
+  static void removeCasts(FunctionOpInterface function) {
     SmallVector<UnrealizedConversionCastOp> casts;
     function.walk(
         [&](UnrealizedConversionCastOp cast) { casts.push_back(cast); });

@@ -215,15 +215,14 @@ LogicalResult CellWriter::add(Receiver receiver) {
   return success();
 }
 
-/// The ranks that take part, with the shapes that their functions give.
-void addParticipants(const Use &use, ArrayRef<func::FuncOp> classes,
+/// The ranks that take part, with the shapes that their schedules give.
+void addParticipants(const Use &use, ArrayRef<ScheduleOp> classes,
                      format::Collective &collective) {
   auto shapeOf = [](Type type) {
     return toShape(cast<RankedTensorType>(type).getShape());
   };
   for (const auto &[number, sides] : use.sides) {
-    std::optional<ArrayRef<int64_t>> ranks = getRanks(classes[number]);
-    for (int64_t rank : *ranks) {
+    for (int64_t rank : ScheduleOp(classes[number]).getRanks()) {
       collective.participants.push_back(rank);
       if (sides.source)
         collective.srcShapes[rank] = shapeOf(sides.source);
@@ -235,7 +234,7 @@ void addParticipants(const Use &use, ArrayRef<func::FuncOp> classes,
 }
 
 FailureOr<format::Collective> emitChannel(const Use &use,
-                                          ArrayRef<func::FuncOp> classes,
+                                          ArrayRef<ScheduleOp> classes,
                                           const Topology &topology,
                                           Budget &budget) {
   CollectiveOp op = use.op;
@@ -310,9 +309,9 @@ static LogicalResult failUnlike(CollectiveOp op) {
 /// like.
 using FirstUses = llvm::MapVector<uint64_t, CollectiveOp>;
 
-static FailureOr<FirstUses> findFirstUses(func::FuncOp function) {
+static FailureOr<FirstUses> findFirstUses(ScheduleOp schedule) {
   FirstUses uses;
-  WalkResult walk = function.walk([&](CollectiveOp op) {
+  WalkResult walk = schedule.walk([&](CollectiveOp op) {
     auto [use, isNew] = uses.insert({op.getChannel(), op});
     if (isNew)
       return WalkResult::advance();
@@ -327,7 +326,7 @@ static FailureOr<FirstUses> findFirstUses(func::FuncOp function) {
 }
 
 static FailureOr<std::map<uint64_t, Use>>
-collectUses(ArrayRef<func::FuncOp> classes) {
+collectUses(ArrayRef<ScheduleOp> classes) {
   std::vector<FirstUses> usesOf(classes.size());
   auto find = [&](size_t number) -> LogicalResult {
     FailureOr<FirstUses> found = findFirstUses(classes[number]);
@@ -352,7 +351,7 @@ collectUses(ArrayRef<func::FuncOp> classes) {
 }
 
 FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
-emitChannels(ModuleOp module, ArrayRef<func::FuncOp> classes) {
+emitChannels(ModuleOp module, ArrayRef<ScheduleOp> classes) {
   FailureOr<std::map<uint64_t, Use>> uses = collectUses(classes);
   if (failed(uses))
     return failure();

@@ -9,7 +9,7 @@
 #ifndef WHALE_LIB_PROGRAM_CHANNELEMITTER_H
 #define WHALE_LIB_PROGRAM_CHANNELEMITTER_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/ProgramFormat/Program.h"
 
 namespace whale {
@@ -22,7 +22,7 @@ mlir::LogicalResult checkPieces(mlir::ModuleOp module);
 /// The channels that the collectives of the functions name, with all ranks that
 /// take part; those that do the same share it.
 mlir::FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
-emitChannels(mlir::ModuleOp module, llvm::ArrayRef<mlir::func::FuncOp> classes);
+emitChannels(mlir::ModuleOp module, llvm::ArrayRef<ScheduleOp> classes);
 
 } // namespace whale
 

@@ -468,7 +468,7 @@ void ClassEmitter::addInterface() {
 
 FailureOr<EmittedBody> ClassEmitter::emit() {
   if (failed(collect()) ||
-      failed(block(function.getBody().front(), result.body.instructions)))
+      failed(block(function.front(), result.body.instructions)))
     return failure();
   if (function->hasAttr(kSegmentAttr))
     addInterface();

@@ -35,10 +35,11 @@ struct EmittedBody {
 /// The number of each segment in the program.
 using SegmentNumbers = llvm::DenseMap<mlir::Operation *, int64_t>;
 
-/// Translates the function of one rank class or segment.
+/// Translates one schedule or segment.
 class ClassEmitter {
 public:
-  ClassEmitter(mlir::func::FuncOp function, const SegmentNumbers &segments)
+  ClassEmitter(mlir::FunctionOpInterface function,
+               const SegmentNumbers &segments)
       : function(function), segments(segments) {}
 
   mlir::FailureOr<EmittedBody> emit();
@@ -67,7 +68,7 @@ private:
   /// Says what an instruction comes from.
   std::optional<int64_t> originOf(mlir::Location loc);
 
-  mlir::func::FuncOp function;
+  mlir::FunctionOpInterface function;
   const SegmentNumbers &segments;
   EmittedBody result;
   mlir::SymbolTableCollection symbols;

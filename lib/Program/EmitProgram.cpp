@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: a module with a function for each rank class, whose buffers are planned,
+// In: a module with a schedule for each rank class, whose buffers are planned,
 // their segments, and a module of kernels. Out: a program directory.
 //
 // First all of the program but its kernels is gathered in memory and, if asked
@@ -68,7 +68,7 @@ private:
   LogicalResult collectClasses();
   LogicalResult gatherRanks();
   LogicalResult gatherParameters();
-  format::RankClass describeClass(func::FuncOp function);
+  format::RankClass describeClass(ScheduleOp schedule);
   LogicalResult gatherBodies();
   LogicalResult gatherLayout(format::Parameter &parameter, Type local,
                              Attribute placement, Attribute globalType,
@@ -80,7 +80,8 @@ private:
 
   ModuleOp module;
   const EmitOptions &options;
-  SmallVector<func::FuncOp> classes, segments;
+  SmallVector<ScheduleOp> classes;
+  SmallVector<func::FuncOp> segments;
   SegmentNumbers segmentNumbers;
   /// By rank: its class.
   std::map<int64_t, size_t> classOf;
@@ -90,21 +91,18 @@ private:
 };
 
 LogicalResult ProgramEmitter::collectClasses() {
-  for (auto function : module.getOps<func::FuncOp>()) {
+  for (auto function : module.getOps<func::FuncOp>())
     if (function->hasAttr(kSegmentAttr)) {
       segmentNumbers[function] = int64_t(segments.size());
       segments.push_back(function);
     }
-    std::optional<ArrayRef<int64_t>> ranks = getRanks(function);
-    if (!ranks)
-      continue;
-    for (int64_t rank : *ranks)
-      if (!classOf.emplace(rank, classes.size()).second)
-        return function.emitError("rank ") << rank << " is in two classes";
-    classes.push_back(function);
-  }
+  classes = getRankClasses(module);
   if (classes.empty())
-    return module.emitError("has no functions with whale.ranks");
+    return module.emitError("has no whale.schedule");
+  for (auto [number, schedule] : llvm::enumerate(classes))
+    for (int64_t rank : schedule.getRanks())
+      if (!classOf.emplace(rank, number).second)
+        return schedule.emitError("rank ") << rank << " is in two classes";
   if (classOf.begin()->first != 0 ||
       classOf.rbegin()->first != int64_t(classOf.size()) - 1)
     return module.emitError("the ranks of the classes are not 0, 1, 2, ...");
@@ -173,8 +171,8 @@ LogicalResult ProgramEmitter::gatherLayout(format::Parameter &parameter,
 }
 
 LogicalResult ProgramEmitter::gatherParameters() {
-  func::FuncOp first = classes.front();
-  for (func::FuncOp other : classes)
+  ScheduleOp first = classes.front();
+  for (ScheduleOp other : classes)
     if (other.getNumArguments() != first.getNumArguments() ||
         other.getNumResults() != first.getNumResults())
       return other.emitError("has another number of arguments or results than "
@@ -217,15 +215,15 @@ LogicalResult ProgramEmitter::gatherParameters() {
 }
 
 /// What a rank class says besides its instructions.
-format::RankClass ProgramEmitter::describeClass(func::FuncOp function) {
+format::RankClass ProgramEmitter::describeClass(ScheduleOp schedule) {
   format::RankClass rankClass;
-  rankClass.ranks = getRanks(function)->vec();
-  rankClass.isForProcessor = function->hasAttr(kForProcessorAttrName);
+  rankClass.ranks = schedule.getRanks().vec();
+  rankClass.isForProcessor = schedule->hasAttr(kForProcessorAttrName);
   rankClass.arenaBytes =
-      function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
+      schedule->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
   if (!options.workspaceBytes.empty() && !rankClass.isForProcessor)
     rankClass.workspaceBytes = options.workspaceBytes[rankClass.ranks.front()];
-  if (auto locals = function->getAttrOfType<DictionaryAttr>("whale.locals"))
+  if (auto locals = schedule->getAttrOfType<DictionaryAttr>("whale.locals"))
     for (NamedAttribute entry : locals) {
       Operation *segment = module.lookupSymbol(entry.getName());
       rankClass.locals[segmentNumbers.at(segment)] =
@@ -252,7 +250,7 @@ static void renumber(std::vector<format::Instruction> &instructions,
 }
 
 LogicalResult ProgramEmitter::gatherBodies() {
-  SmallVector<func::FuncOp> functions(segments);
+  SmallVector<FunctionOpInterface> functions(segments.begin(), segments.end());
   llvm::append_range(functions, classes);
   std::vector<EmittedBody> emitted(functions.size());
   auto emit = [&](size_t number) -> LogicalResult {
@@ -280,14 +278,14 @@ LogicalResult ProgramEmitter::gatherBodies() {
     for (auto &[buffer, value] : one.constants)
       one.body.buffers[buffer].offset = constants.add(value);
     program.kernelSignatures->merge(one.kernels);
-    if (segmentNumbers.contains(function)) {
+    if (auto schedule = dyn_cast<ScheduleOp>(function.getOperation())) {
+      program.classes.push_back(describeClass(schedule));
+      static_cast<format::Body &>(program.classes.back()) = std::move(one.body);
+    } else {
       format::Function &segment = program.functions.emplace_back();
       segment.operands = function.getNumArguments();
       segment.results = function.getNumResults();
       static_cast<format::Body &>(segment) = std::move(one.body);
-    } else {
-      program.classes.push_back(describeClass(function));
-      static_cast<format::Body &>(program.classes.back()) = std::move(one.body);
     }
   }
   return success();

@@ -33,12 +33,13 @@ using namespace mlir;
 
 namespace whale {
 
-/// A rank class's function, and the segments that it calls, each once.
-static SmallVector<func::FuncOp> withSegments(func::FuncOp function,
-                                              SymbolTable &symbols) {
-  llvm::SetVector<func::FuncOp, SmallVector<func::FuncOp>> functions;
-  functions.insert(function);
-  function.walk([&](func::CallOp call) {
+/// A schedule, and the segments that it calls, each once.
+static SmallVector<FunctionOpInterface> withSegments(ScheduleOp schedule,
+                                                     SymbolTable &symbols) {
+  llvm::SetVector<FunctionOpInterface, SmallVector<FunctionOpInterface>>
+      functions;
+  functions.insert(schedule);
+  schedule.walk([&](func::CallOp call) {
     if (auto callee = symbols.lookup<func::FuncOp>(call.getCallee()))
       functions.insert(callee);
   });
@@ -46,12 +47,12 @@ static SmallVector<func::FuncOp> withSegments(func::FuncOp function,
 }
 
 /// What the constants of these functions take: equal ones are there once.
-static int64_t countConstants(ArrayRef<func::FuncOp> functions) {
+static int64_t countConstants(ArrayRef<FunctionOpInterface> functions) {
   llvm::DenseSet<std::pair<StringRef, int64_t>> splats;
   llvm::DenseSet<Attribute> others;
   int64_t bytes = 0;
-  for (func::FuncOp function : functions)
-    function.getBody().walk([&](Operation *op) {
+  for (FunctionOpInterface function : functions)
+    function.walk([&](Operation *op) {
       if (!isa<stablehlo::ConstantOp, ShardOffsetOp>(op))
         return;
       int64_t size = getTensorBytes(op->getResult(0).getType());
@@ -72,7 +73,7 @@ static int64_t countConstants(ArrayRef<func::FuncOp> functions) {
 }
 
 /// The most that a library of a GPU may use for one of the operations.
-static int64_t findGpuWorkspace(ArrayRef<func::FuncOp> functions,
+static int64_t findGpuWorkspace(ArrayRef<FunctionOpInterface> functions,
                                 int64_t ofProducts) {
   int64_t most = 0;
   auto find = [&](Operation *op) -> int64_t {
@@ -89,7 +90,7 @@ static int64_t findGpuWorkspace(ArrayRef<func::FuncOp> functions,
                                  describeTensors(call.getInputs()),
                                  describeTensors(call.getOutputs()));
   };
-  for (func::FuncOp function : functions)
+  for (FunctionOpInterface function : functions)
     function.walk([&](Operation *op) { most = std::max(most, find(op)); });
   return most;
 }
@@ -100,28 +101,28 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
   bool isPlanned = false;
   ScratchNeeds scratch(cluster.devices.size());
   SymbolTable symbols(module);
-  for (auto function : module.getOps<func::FuncOp>()) {
-    auto ranks = function->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName);
-    auto arena = function->getAttrOfType<IntegerAttr>("whale.arena_bytes");
-    auto buffers = function->getAttrOfType<ArrayAttr>("whale.buffers");
-    if (!ranks || !arena || !buffers)
+  for (ScheduleOp schedule : getRankClasses(module)) {
+    auto arena = schedule->getAttrOfType<IntegerAttr>("whale.arena_bytes");
+    auto buffers = schedule->getAttrOfType<ArrayAttr>("whale.buffers");
+    if (!arena || !buffers)
       continue;
     isPlanned = true;
     MemoryNeed need;
-    for (Type type : function.getArgumentTypes())
+    for (Type type : schedule.getArgumentTypes())
       need.argumentBytes += getTensorBytes(type);
     need.bytes = need.argumentBytes + arena.getInt();
-    SmallVector<func::FuncOp> functions = withSegments(function, symbols);
+    SmallVector<FunctionOpInterface> functions =
+        withSegments(schedule, symbols);
     need.constantBytes = countConstants(functions);
     for (auto buffer : buffers.getAsRange<DictionaryAttr>())
       if (buffer.contains("result"))
         need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
-    if (isCpu || function->hasAttr(kForProcessorAttrName))
+    if (isCpu || schedule->hasAttr(kForProcessorAttrName))
       need.scratchBytes = scratch.find(functions);
     else
       need.scratchBytes = findGpuWorkspace(functions, gpuWorkspace);
     need.bytes += need.resultBytes + need.constantBytes + need.scratchBytes;
-    for (int64_t rank : ranks.asArrayRef())
+    for (int64_t rank : schedule.getRanks())
       if (rank >= 0 && size_t(rank) < needs.size())
         needs[rank] = need;
   }

@@ -62,7 +62,7 @@ std::string describeOrigin(Location loc) {
 
 /// The first word of an argument's label: "params" of "params['w']".
 std::string describeArgument(BlockArgument argument) {
-  auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto function = cast<ScheduleOp>(argument.getOwner()->getParentOp());
   auto given = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                      "whale.label");
   std::string label = given ? given.str() : getLabel(argument.getLoc());
@@ -82,11 +82,11 @@ void addRow(Rows &rows, const std::string &what, const Sum &sum) {
 }
 
 /// The rows of the arena: its largest sums, the others, and what is unused.
-void addArena(Rows &rows, func::FuncOp function) {
+void addArena(Rows &rows, ScheduleOp schedule) {
   Sums sums;
   int64_t unused =
-      function->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
-  for (auto held : function->getAttrOfType<ArrayAttr>(kPeakAttr)
+      schedule->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
+  for (auto held : schedule->getAttrOfType<ArrayAttr>(kPeakAttr)
                        .getAsRange<DictionaryAttr>()) {
     int64_t bytes = held.getAs<IntegerAttr>("bytes").getInt();
     add(sums, describeOrigin(held.getAs<LocationAttr>("of")), bytes);
@@ -115,21 +115,21 @@ void addArena(Rows &rows, func::FuncOp function) {
 
 std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
                             ArrayRef<MemoryNeed> needs) {
-  SmallVector<func::FuncOp> classes;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function->hasAttr(kPeakAttr) && !getRanks(function)->empty())
-      classes.push_back(function);
-  auto needOf = [&](func::FuncOp function) -> const MemoryNeed & {
-    return needs[getRanks(function)->front()];
+  SmallVector<ScheduleOp> classes =
+      llvm::filter_to_vector(module.getOps<ScheduleOp>(), [](ScheduleOp op) {
+        return op->hasAttr(kPeakAttr);
+      });
+  auto needOf = [&](ScheduleOp schedule) -> const MemoryNeed & {
+    return needs[schedule.getRanks().front()];
   };
-  llvm::sort(classes, [&](func::FuncOp a, func::FuncOp b) {
-    return std::pair(-needOf(a).bytes, getRanks(a)->front()) <
-           std::pair(-needOf(b).bytes, getRanks(b)->front());
+  llvm::sort(classes, [&](ScheduleOp a, ScheduleOp b) {
+    return std::pair(-needOf(a).bytes, a.getRanks().front()) <
+           std::pair(-needOf(b).bytes, b.getRanks().front());
   });
   std::string text;
-  for (func::FuncOp function : ArrayRef(classes).take_front(mostClasses)) {
-    ArrayRef<int64_t> ranks = *getRanks(function);
-    const MemoryNeed &need = needOf(function);
+  for (ScheduleOp schedule : ArrayRef(classes).take_front(mostClasses)) {
+    ArrayRef<int64_t> ranks = schedule.getRanks();
+    const MemoryNeed &need = needOf(schedule);
     const DeviceKind &kind = cluster.kindOf(ranks.front());
     text += ("memory of device" + Twine(ranks.size() > 1 ? "s " : " ") +
              describeRanges(ranks) + " (" + kind.name + ") at the peak: " +
@@ -137,7 +137,7 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
                 .str();
     Rows rows;
     Sums arguments;
-    for (BlockArgument argument : function.getArguments())
+    for (BlockArgument argument : schedule.getArguments())
       add(arguments, describeArgument(argument),
           getTensorBytes(argument.getType()));
     for (const auto &[what, sum] : arguments)
@@ -146,7 +146,7 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     addRow(rows, "constants", {need.constantBytes});
     addRow(rows, "what products and convolutions take besides",
            {need.scratchBytes});
-    addArena(rows, function);
+    addArena(rows, schedule);
     text += alignColumns(rows);
   }
   if (classes.size() > mostClasses)

@@ -43,31 +43,30 @@ static llvm::BitVector findProcessors(const Cluster &cluster) {
 
 /// Marks the classes of the processor, once each class is of one target.
 static void divideClasses(ModuleOp module, const llvm::BitVector &processors) {
-  for (func::FuncOp function : getRankClasses(module)) {
-    OpBuilder b(function);
+  for (ScheduleOp schedule : getRankClasses(module)) {
+    OpBuilder b(schedule);
     SmallVector<int64_t> onGpus, onCpus;
-    ArrayRef<int64_t> ranks = *getRanks(function);
-    for (int64_t rank : ranks)
+    for (int64_t rank : schedule.getRanks())
       (processors[rank] ? onCpus : onGpus).push_back(rank);
     if (onCpus.empty())
       continue;
     if (!onGpus.empty()) {
-      function->setAttr(kRanksAttrName, b.getDenseI64ArrayAttr(onGpus));
-      b.setInsertionPointAfter(function);
-      func::FuncOp other = cast<func::FuncOp>(b.clone(*function));
-      other.setSymName((function.getSymName() + kSuffix).str());
-      other->setAttr(kRanksAttrName, b.getDenseI64ArrayAttr(onCpus));
-      function = other;
+      schedule.setRanks(onGpus);
+      b.setInsertionPointAfter(schedule);
+      auto other = cast<ScheduleOp>(b.clone(*schedule));
+      other.setSymName((schedule.getSymName() + kSuffix).str());
+      other.setRanks(onCpus);
+      schedule = other;
     }
-    function->setAttr(kForProcessorAttrName, b.getUnitAttr());
+    schedule->setAttr(kForProcessorAttrName, b.getUnitAttr());
   }
 }
 
 /// Leaves the classes of a target, and the segments that they call.
 static void keep(ModuleOp module, bool isForProcessor) {
-  for (func::FuncOp function : getRankClasses(module))
-    if (function->hasAttr(kForProcessorAttrName) != isForProcessor)
-      function.erase();
+  for (ScheduleOp schedule : getRankClasses(module))
+    if (schedule->hasAttr(kForProcessorAttrName) != isForProcessor)
+      schedule.erase();
   bool isChanged = true;
   while (std::exchange(isChanged, false))
     for (func::FuncOp function :
@@ -79,12 +78,12 @@ static void keep(ModuleOp module, bool isForProcessor) {
       }
 }
 
-/// Gives all functions of a module and its kernels names of their own.
+/// Gives all schedules and functions of a module names of their own.
 static void rename(ModuleOp module) {
   MLIRContext *context = module.getContext();
   llvm::DenseMap<StringAttr, StringAttr> names;
-  module.walk([&](func::FuncOp function) {
-    StringAttr name = function.getSymNameAttr();
+  module.walk([&](FunctionOpInterface function) {
+    StringAttr name = function.getNameAttr();
     if (!name.getValue().ends_with(kSuffix))
       names[name] = StringAttr::get(context, name.getValue() + kSuffix);
   });
@@ -98,23 +97,23 @@ static void rename(ModuleOp module) {
         return FlatSymbolRefAttr::get(it->second);
       });
   module.walk([&](Operation *op) { replacer.replaceElementsIn(op); });
-  module.walk([&](func::FuncOp function) {
-    if (auto it = names.find(function.getSymNameAttr()); it != names.end())
-      function.setSymNameAttr(it->second);
+  module.walk([&](FunctionOpInterface function) {
+    if (auto it = names.find(function.getNameAttr()); it != names.end())
+      function.setName(it->second);
   });
 }
 
-/// Moves the functions of `other`, which was lowered for the processor, and its
+/// Moves what `other` has, which was lowered for the processor, and its
 /// kernels to `module`.
 static void join(ModuleOp module, ModuleOp other) {
   auto kernelsOf = [](ModuleOp op) {
     return op.lookupSymbol<ModuleOp>(kKernelsModuleName);
   };
   Operation *last = nullptr;
-  for (auto function : module.getOps<func::FuncOp>())
+  for (auto function : module.getOps<FunctionOpInterface>())
     last = function;
-  for (func::FuncOp function :
-       llvm::make_early_inc_range(other.getOps<func::FuncOp>())) {
+  for (FunctionOpInterface function :
+       llvm::make_early_inc_range(other.getOps<FunctionOpInterface>())) {
     function->moveAfter(last);
     last = function;
   }

@@ -62,12 +62,9 @@ void PlanSummary::addCollectives(ModuleOp module) {
   std::map<std::string, std::pair<int64_t, int64_t>> kinds;
   llvm::DenseSet<uint64_t> seen;
   Json classes = Json::array();
-  for (auto function : module.getOps<func::FuncOp>()) {
-    std::optional<ArrayRef<int64_t>> ranks = getRanks(function);
-    if (!ranks)
-      continue;
-    classes.push_back(toJson(*ranks));
-    function.walk([&](CollectiveOp op) {
+  for (ScheduleOp schedule : getRankClasses(module)) {
+    classes.push_back(toJson(schedule.getRanks()));
+    schedule.walk([&](CollectiveOp op) {
       if (!seen.insert(op.getChannel()).second)
         return;
       auto &[count, bytes] = kinds[op->getName().stripDialect().str()];

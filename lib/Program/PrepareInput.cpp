@@ -45,9 +45,7 @@ using namespace mlir;
 namespace whale {
 
 bool isPartitioned(ModuleOp module) {
-  return llvm::any_of(module.getOps<func::FuncOp>(), [](func::FuncOp f) {
-    return f->hasAttr(kRanksAttrName);
-  });
+  return !module.getOps<ScheduleOp>().empty();
 }
 
 /// A program without code may be of any size.
@@ -67,8 +65,8 @@ static LogicalResult checkRanks(ModuleOp module, StringRef target) {
                      UnknownLoc::get(module.getContext()), "the cluster has ")))
       return failure();
   size_t ranks = 0;
-  for (func::FuncOp function : module.getOps<func::FuncOp>())
-    ranks += getRanks(function).value_or(ArrayRef<int64_t>()).size();
+  for (ScheduleOp schedule : getRankClasses(module))
+    ranks += schedule.getRanks().size();
   return check(ranks, module.getLoc(), "the text is partitioned for ");
 }
 
@@ -269,8 +267,9 @@ static LogicalResult checkOperations(ModuleOp module) {
       return inner == module;
     if (!isa_and_nonnull<WhaleDialect>(op->getDialect()) || isa<ClusterOp>(op))
       return true;
-    return partitioned && isa<CollectiveOp, MicroBatchesOp, YieldOp,
-                              ShardOffsetOp, ViewOp, PackOp, UnpackOp>(op);
+    return partitioned &&
+           isa<ScheduleOp, ReturnOp, CollectiveOp, MicroBatchesOp, YieldOp,
+               ShardOffsetOp, ViewOp, PackOp, UnpackOp>(op);
   };
   WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isAllowed(op))

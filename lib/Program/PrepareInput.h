@@ -14,7 +14,7 @@
 
 namespace whale {
 
-/// Whether the module holds rank class functions already (level 4).
+/// Whether the module holds schedules of rank classes already (level 4).
 bool isPartitioned(mlir::ModuleOp module);
 
 /// Adds to a module what the options say and the text lacks: the cluster, the

@@ -14,7 +14,7 @@ using namespace mlir;
 
 namespace whale {
 
-int64_t ScratchNeeds::find(ArrayRef<func::FuncOp> functions) {
+int64_t ScratchNeeds::find(ArrayRef<FunctionOpInterface> functions) {
   runtime::ScratchSizes most;
   std::vector<Key> keys;
   std::vector<runtime::Product> products;
@@ -36,7 +36,7 @@ int64_t ScratchNeeds::find(ArrayRef<func::FuncOp> functions) {
     else
       products.push_back(toFormat(cast<ConvolutionOp>(op)));
   };
-  for (func::FuncOp function : functions)
+  for (FunctionOpInterface function : functions)
     function.walk(add);
   std::vector<runtime::ScratchSizes> sizes =
       runtime::findScratch(products, threads);

@@ -24,7 +24,7 @@ public:
       : threads(runtime::threadsOfRanks(ranks)) {}
 
   /// The bytes of a rank that computes these functions.
-  int64_t find(llvm::ArrayRef<mlir::func::FuncOp> functions);
+  int64_t find(llvm::ArrayRef<mlir::FunctionOpInterface> functions);
 
 private:
   /// Operations with equal attributes and types ask for the same.

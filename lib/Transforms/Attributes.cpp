@@ -19,7 +19,7 @@ Phase phaseOf(Operation *op) {
   return Phase::Forward;
 }
 
-bool isDonated(func::FuncOp function, unsigned argument) {
+bool isDonated(FunctionOpInterface function, unsigned argument) {
   auto donor = function.getArgAttrOfType<BoolAttr>(argument, kBufferDonorAttr);
   return function.getArgAttr(argument, kDonatedAttr) ||
          (donor && donor.getValue());

@@ -53,7 +53,7 @@ module @step {
   // CHECK: "origin": {{[0-9]+}}
   // CHECK: "3": {"same_as":1,"origin":{{[0-9]+}}}
   // CHECK: "kernels": null
-  func.func @rank_class_0(
+  whale.schedule ranks [0, 1] @rank_class_0(
       %w: tensor<3xf32> {whale.placement = #parts, whale.donated,
                          whale.fed_by = 0 : i64,
                          whale.global_type = tensor<8xf32>,
@@ -61,8 +61,7 @@ module @step {
       -> (tensor<3xf32> {whale.placement = #parts,
                          whale.global_type = tensor<8xf32>,
                          jax.result_info = "result[0]"},
-          tensor<i32>)
-      attributes {whale.ranks = array<i64: 0, 1>} {
+          tensor<i32>) {
     %0 = whale.all_gather %w channel 1 from #parts to #whole
        : (tensor<3xf32>) -> tensor<8xf32>
     %1 = whale.reduce_scatter %0 channel 2 from #terms to #parts
@@ -70,16 +69,15 @@ module @step {
     %3 = whale.all_gather %1 channel 3 from #parts to #whole
        : (tensor<3xf32>) -> tensor<8xf32>
     %2 = whale.shard_offset 0 of #parts : tensor<i32>
-    return %1, %2 : tensor<3xf32>, tensor<i32>
+    whale.return %1, %2 : tensor<3xf32>, tensor<i32>
   }
-  func.func @rank_class_1(
+  whale.schedule ranks [2] @rank_class_1(
       %w: tensor<2xf32> {whale.placement = #parts, whale.donated,
                          whale.fed_by = 0 : i64,
                          whale.global_type = tensor<8xf32>})
       -> (tensor<2xf32> {whale.placement = #parts,
                          whale.global_type = tensor<8xf32>},
-          tensor<i32>)
-      attributes {whale.ranks = array<i64: 2>} {
+          tensor<i32>) {
     %0 = whale.all_gather %w channel 1 from #parts to #whole
        : (tensor<2xf32>) -> tensor<8xf32>
     %1 = whale.reduce_scatter %0 channel 2 from #terms to #parts
@@ -87,6 +85,6 @@ module @step {
     %3 = whale.all_gather %1 channel 3 from #parts to #whole
        : (tensor<2xf32>) -> tensor<8xf32>
     %2 = whale.shard_offset 0 of #parts : tensor<i32>
-    return %1, %2 : tensor<2xf32>, tensor<i32>
+    whale.return %1, %2 : tensor<2xf32>, tensor<i32>
   }
 }

@@ -7,9 +7,9 @@
 // The phases of whale-compile are pipelines of whale-opt, one by one and all
 // together.
 
-// PARTITIONED: func.func @rank_class_0
+// PARTITIONED: whale.schedule {{.*}}@rank_class_0
 // PARTITIONED: stablehlo.add
-// PROGRAM: func.func @rank_class_0
+// PROGRAM: whale.schedule {{.*}}@rank_class_0
 // PROGRAM: whale.launch @{{.*}}whale.out
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = func.call @twice(%x) : (tensor<4xf32>) -> tensor<4xf32>

@@ -46,9 +46,9 @@ module @step {
     %4 = stablehlo.add %sum, %3 : tensor<4x4xf32>
     return %4, %2 : tensor<4x4xf32>, tensor<2x4xf32>
   }
-  func.func @rank_class_0(%w: tensor<4x4xf32>, %x: tensor<6x4xf32>)
-      -> (tensor<4x4xf32>, tensor<2x4xf32>)
-      attributes {whale.ranks = array<i64: 0>} {
+  whale.schedule ranks [0] @rank_class_0(
+      %w: tensor<4x4xf32>, %x: tensor<6x4xf32>)
+      -> (tensor<4x4xf32>, tensor<2x4xf32>) {
     %zero = stablehlo.constant dense<0.0> : tensor<4x4xf32>
     %x0 = whale.view %x offset 0 : tensor<6x4xf32> -> tensor<2x4xf32>
     %0:2 = func.call @segment_0(%zero, %x0, %w)
@@ -63,6 +63,6 @@ module @step {
          : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>)
         -> (tensor<4x4xf32>, tensor<2x4xf32>)
     %sum = stablehlo.add %0#1, %2#1 : tensor<2x4xf32>
-    return %2#0, %sum : tensor<4x4xf32>, tensor<2x4xf32>
+    whale.return %2#0, %sum : tensor<4x4xf32>, tensor<2x4xf32>
   }
 }

@@ -573,8 +573,8 @@ def test_a_program_for_too_many_ranks(tmp_path: Any) -> None:
     text = tmp_path / "many.mlir"
     ranks = ", ".join(map(str, range(4097)))
     text.write_text(
-        "func.func @rank_class_0(%a: tensor<f32>) -> tensor<f32> attributes "
-        f"{{whale.ranks = array<i64: {ranks}>}} {{ return %a : tensor<f32> }}"
+        f"whale.schedule ranks [{ranks}] @rank_class_0(%a: tensor<f32>) "
+        "-> tensor<f32> { whale.return %a : tensor<f32> }"
     )
     message = error(compile_(text, tmp_path / "p.whale"))
     assert "for 4097 devices, and a program runs on 4096 at most" in message

@@ -187,16 +187,16 @@ void Counter::count(mlir::ModuleOp kernels, Traffic &traffic) {
 /// How often a step runs what is in `op`: loops and calls around it.
 static double countRuns(mlir::Operation *op, mlir::ModuleOp module) {
   double runs = 1;
-  FuncOp function;
+  mlir::FunctionOpInterface function;
   for (mlir::Operation *around = op->getParentOp(); around;
        around = around->getParentOp()) {
     if (auto trips =
             around->getAttrOfType<mlir::IntegerAttr>(whale::kTripsAttrName))
       runs *= static_cast<double>(trips.getInt());
-    if (auto inside = dyn_cast<FuncOp>(around))
+    if (auto inside = dyn_cast<mlir::FunctionOpInterface>(around))
       function = inside;
   }
-  auto uses = function.getSymbolUses(module);
+  auto uses = mlir::SymbolTable::getSymbolUses(function, module);
   double calls = 0;
   if (uses)
     for (const mlir::SymbolTable::SymbolUse &use : *uses)

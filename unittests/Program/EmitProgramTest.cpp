@@ -26,13 +26,13 @@ std::string makeModule(int64_t offset) {
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 module @step {
-  func.func @rank_class_0(
+  whale.schedule ranks [0, 1] @rank_class_0(
       %arg0: tensor<4xf32> {whale.global_type = tensor<8xf32>,
                             whale.placement = #parts})
       -> (tensor<4xf32> {whale.global_type = tensor<8xf32>,
                          whale.placement = #parts})
       attributes {
-        whale.arena_bytes = 96 : i64, whale.ranks = array<i64: 0, 1>,
+        whale.arena_bytes = 96 : i64,
         whale.result_buffers = array<i64: 3>,
         whale.buffers = [{argument = 0 : i64, bytes = 16 : i64},
                          {arena = 0 : i64, bytes = 32 : i64},
@@ -45,7 +45,7 @@ module @step {
        {whale.out = array<i64: 2>} : (tensor<4xf32>) -> tensor<8xf32>
     %2 = whale.reduce_scatter %0 channel 3 from #terms to #parts
        {whale.out = array<i64: 3>} : (tensor<8xf32>) -> tensor<4xf32>
-    return %2 : tensor<4xf32>
+    whale.return %2 : tensor<4xf32>
   }
 }
 )";

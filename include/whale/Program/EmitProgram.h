@@ -41,7 +41,7 @@ struct EmitOptions {
   bool leavesMemory = false;
 };
 
-/// Writes the program of `module`, whose rank class functions
+/// Writes the program of `module`, whose schedules and segments
 /// whale-plan-buffers has annotated, to the directory `outDir` (format:
 /// docs/program-format.md). The directory appears when it is complete; a
 /// program that was there is replaced. Failures are diagnostics.

@@ -31,7 +31,7 @@ inline constexpr llvm::StringLiteral kDefaultStrategyAttr =
 /// need meanwhile, `fixed` ones and what the TaskGraphs of each name have
 /// `kept` of each micro-batch in flight; and those that it needs `outside`.
 inline constexpr llvm::StringLiteral kLoopBytesAttr = "whale.loop_bytes";
-/// On a function: a segment, which rank classes call for each micro-batch.
+/// On a function: a segment, which schedules call for each micro-batch.
 inline constexpr llvm::StringLiteral kSegmentAttr = "whale.segment";
 /// On an argument of a segment: a sum that is added to, and that nothing else
 /// uses.
@@ -57,8 +57,8 @@ inline constexpr llvm::StringLiteral kAliasingOutputAttr = "tf.aliasing_output";
 Phase phaseOf(mlir::Operation *op);
 
 /// Whether any result may reuse the memory of an argument of @main, or of
-/// a function of a rank class.
-bool isDonated(mlir::func::FuncOp function, unsigned argument);
+/// a schedule.
+bool isDonated(mlir::FunctionOpInterface function, unsigned argument);
 
 } // namespace whale
 

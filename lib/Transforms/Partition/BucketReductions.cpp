@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: the functions of the rank classes with an all-reduce for each value. Out:
+// In: the schedules of the rank classes with an all-reduce for each value. Out:
 // the same, where small ones that follow one another are one all-reduce of
 // their operands side by side. A small all-reduce takes its latency, whatever
 // its size. The buffer planner lets the operands be written where they are
@@ -56,7 +56,7 @@ PlacementAttr withView(PlacementAttr placement, int64_t elements) {
 
 class Bucketer {
 public:
-  Bucketer(ArrayRef<func::FuncOp> classes, int64_t bucketBytes)
+  Bucketer(ArrayRef<ScheduleOp> classes, int64_t bucketBytes)
       : classes(classes), bucketBytes(bucketBytes) {}
 
   void run();
@@ -67,7 +67,7 @@ private:
   void join(ArrayRef<Candidate *> members);
   void join(ArrayRef<AllReduceOp> ordered, AllReduceOp first, AllReduceOp last);
 
-  ArrayRef<func::FuncOp> classes;
+  ArrayRef<ScheduleOp> classes;
   int64_t bucketBytes;
   /// One for each pair of placements, but for their shapes, and element type.
   SmallVector<AllReduceOp> kinds;
@@ -105,8 +105,8 @@ void Bucketer::collect(size_t number) {
   int64_t run = 0;
   std::optional<size_t> kindBefore;
   auto refuse = [&](CollectiveOp op) { candidates[op.getChannel()].reset(); };
-  func::FuncOp function = classes[number];
-  for (Operation &op : function.front()) {
+  ScheduleOp schedule = classes[number];
+  for (Operation &op : schedule.front()) {
     auto reduction = dyn_cast<AllReduceOp>(op);
     std::optional<size_t> kind;
     if (reduction)
@@ -255,7 +255,7 @@ namespace {
 struct BucketReductionsPass : impl::BucketReductionsBase<BucketReductionsPass> {
   void runOnOperation() final {
     int64_t bytes = Config(getOperation()).getBucketBytes();
-    SmallVector<func::FuncOp> classes = getRankClasses(getOperation());
+    SmallVector<ScheduleOp> classes = getRankClasses(getOperation());
     Bucketer(classes, bytes).run();
   }
 };

@@ -128,9 +128,9 @@ namespace {
 
 struct FoldEmptyShares : impl::FoldEmptySharesBase<FoldEmptyShares> {
   void runOnOperation() override {
-    SmallVector<func::FuncOp> classes = getRankClasses(getOperation());
-    parallelForEach(&getContext(), classes, [](func::FuncOp function) {
-      foldEmptyShares(function.front());
+    SmallVector<ScheduleOp> classes = getRankClasses(getOperation());
+    parallelForEach(&getContext(), classes, [](ScheduleOp schedule) {
+      foldEmptyShares(schedule.front());
     });
   }
 };

@@ -8,7 +8,7 @@
 
 //
 // Makes the pieces of whale-divide-stacks one argument or result again, in the
-// functions of all rank classes: the user's signature, of which each stage
+// schedules of all rank classes: the user's signature, of which each stage
 // holds its rows.
 //
 //===----------------------------------------------------------------------===//
@@ -32,19 +32,17 @@ namespace {
 
 class Joiner {
 public:
-  Joiner(func::FuncOp function, bool forgetsFeedback)
-      : function(function), body(&function.front()),
-        builder(function.getContext()), forgetsFeedback(forgetsFeedback) {
-    ranks = function->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName);
-  }
+  Joiner(ScheduleOp schedule, bool forgetsFeedback)
+      : schedule(schedule), body(&schedule.front()),
+        builder(schedule.getContext()), forgetsFeedback(forgetsFeedback) {}
 
   LogicalResult run() {
-    auto argumentAttrs = [&](unsigned i) { return function.getArgAttrDict(i); };
+    auto argumentAttrs = [&](unsigned i) { return schedule.getArgAttrDict(i); };
     auto resultAttrs = [&](unsigned i) {
-      return function.getResultAttrDict(i);
+      return schedule.getResultAttrDict(i);
     };
-    arguments = findStackRuns(function.getNumArguments(), argumentAttrs);
-    results = findStackRuns(function.getNumResults(), resultAttrs);
+    arguments = findStackRuns(schedule.getNumArguments(), argumentAttrs);
+    results = findStackRuns(schedule.getNumResults(), resultAttrs);
     auto hasPieces = [](ArrayRef<StackRun> runs, auto attrsOf) {
       return llvm::any_of(runs, [&](StackRun run) {
         return getStackPiece(attrsOf(run.first)).has_value();
@@ -54,7 +52,7 @@ public:
         !hasPieces(results, resultAttrs))
       return success();
 
-    unsigned before = function.getNumArguments();
+    unsigned before = schedule.getNumArguments();
     SmallVector<DictionaryAttr> newArgumentAttrs, newResultAttrs;
     SmallVector<Type> argumentTypes, resultTypes;
     builder.setInsertionPointToStart(body);
@@ -86,9 +84,9 @@ public:
           cast<RankedTensorType>(type)));
     }
     terminator->setOperands(values);
-    function.setType(builder.getFunctionType(argumentTypes, resultTypes));
-    function.setAllArgAttrs(newArgumentAttrs);
-    function.setAllResultAttrs(newResultAttrs);
+    schedule.setType(builder.getFunctionType(argumentTypes, resultTypes));
+    schedule.setAllArgAttrs(newArgumentAttrs);
+    schedule.setAllResultAttrs(newResultAttrs);
     return success();
   }
 
@@ -111,7 +109,7 @@ private:
     }
     if (isRight && rows == whole.getDimSize(0))
       return success();
-    return function.emitError("has pieces of a ")
+    return schedule.emitError("has pieces of a ")
            << whole << ", number " << number
            << " of its signature, that are not all its rows in order";
   }
@@ -130,16 +128,16 @@ private:
     for (unsigned i = run.first; i < run.last; ++i) {
       auto placement = attrsOf(i).getAs<PlacementAttr>(placementAttrName);
       if (!placement)
-        return function.emitError("has pieces of stacks without a placement");
+        return schedule.emitError("has pieces of stacks without a placement");
       placements.push_back(placement.getValue());
     }
     std::optional<Placement> joined =
         joinPlacements(piece->whole.getShape(), placements);
     if (!joined)
-      return function.emitError("has pieces of a ")
+      return schedule.emitError("has pieces of a ")
              << piece->whole << " whose placements can't be joined: "
              << placements.front().str() << " and " << placements.back().str();
-    MLIRContext *context = function.getContext();
+    MLIRContext *context = schedule.getContext();
     NamedAttrList list(first);
     list.erase(kStackPieceAttr);
     list.set(placementAttrName, PlacementAttr::get(context, *joined));
@@ -155,7 +153,7 @@ private:
         attributes.getAs<TypeAttr>(globalTypeAttrName).getValue());
     const Placement &placement =
         attributes.getAs<PlacementAttr>(placementAttrName).getValue();
-    return getLocalType(type, placement, ranks.asArrayRef().front())
+    return getLocalType(type, placement, schedule.getRanks().front())
         .value_or(getAbsentType(type));
   }
 
@@ -172,7 +170,7 @@ private:
     list.set(kFedByAttr, builder.getI64IntegerAttr(run - results.begin()));
     if (forgetsFeedback)
       list.erase(kFedByAttr);
-    return list.getDictionary(function.getContext());
+    return list.getDictionary(schedule.getContext());
   }
 
   /// A rank has one of the pieces, or all.
@@ -204,11 +202,10 @@ private:
                                       pieces, 0);
   }
 
-  func::FuncOp function;
+  ScheduleOp schedule;
   Block *body;
   OpBuilder builder;
   bool forgetsFeedback;
-  DenseI64ArrayAttr ranks;
   SmallVector<StackRun> arguments, results;
 };
 
@@ -216,10 +213,10 @@ struct JoinStacksPass : impl::JoinStacksBase<JoinStacksPass> {
   using JoinStacksBase::JoinStacksBase;
 
   void runOnOperation() final {
-    for (func::FuncOp function : getRankClasses(getOperation())) {
-      bool forgets = function->hasAttr(kFeedbackFoundAttr);
-      function->removeAttr(kFeedbackFoundAttr);
-      if (failed(Joiner(function, forgets).run()))
+    for (ScheduleOp schedule : getRankClasses(getOperation())) {
+      bool forgets = schedule->hasAttr(kFeedbackFoundAttr);
+      schedule->removeAttr(kFeedbackFoundAttr);
+      if (failed(Joiner(schedule, forgets).run()))
         return signalPassFailure();
     }
   }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Ranks whose shards have the same shapes run the same function: the class.
+// Ranks whose shards have the same shapes run the same schedule: the class.
 // Each class gets a copy of the step on local shapes, with every reshard
 // resolved to concrete collectives. What differs between the ranks of a class
 // (peers, offsets) follows from the placements and is filled in when the
@@ -73,30 +73,30 @@ private:
     return orders;
   }
 
-  /// Adds the function of each class to the module.
+  /// Adds the schedule of each class to the module.
   LogicalResult build(func::FuncOp main, ArrayRef<std::vector<int64_t>> classes,
                       const ResolvedReshards &reshards,
                       const MomentOrders &orders) {
-    std::vector<func::FuncOp> functions(classes.size());
+    std::vector<ScheduleOp> schedules(classes.size());
     std::vector<std::vector<func::FuncOp>> segments(classes.size());
     auto buildOne = [&](size_t index) -> LogicalResult {
       OpBuilder builder(&getContext());
-      FailureOr<RankClassFunctions> built =
+      FailureOr<RankClassCode> built =
           RankClassBuilder(builder, main, classes[index], reshards, orders)
               .build(("rank_class_" + Twine(index)).str());
       if (succeeded(built)) {
-        functions[index] = built->function;
+        schedules[index] = built->schedule;
         segments[index] = std::move(built->segments);
       }
       return built;
     };
     LogicalResult built =
         failableParallelForEachN(&getContext(), 0, classes.size(), buildOne);
-    for (func::FuncOp function : functions)
-      if (function)
-        getOperation().push_back(function);
+    for (ScheduleOp schedule : schedules)
+      if (schedule)
+        getOperation().push_back(schedule);
     if (succeeded(built))
-      addSegments(getOperation(), functions, segments);
+      addSegments(getOperation(), schedules, segments);
     return built;
   }
 

@@ -1,4 +1,4 @@
-//===- RankClassBuilder.cpp - The function of a rank class ----------------===//
+//===- RankClassBuilder.cpp - The schedule of a rank class ----------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Visits the operations of @main in order. An operation outside of
-// micro-batches, and each collective, goes into the rank class's function; what
+// micro-batches, and each collective, goes into the schedule; what
 // a micro-batch computes between two collectives goes into the segment that is
 // open, and what that lacks becomes its input. A reshard becomes one collective
 // for each step of its resolution in which this device takes part. What a
@@ -33,20 +33,20 @@ namespace hlo = mlir::stablehlo;
 namespace whale {
 
 //===----------------------------------------------------------------------===//
-// The function
+// The schedule
 //===----------------------------------------------------------------------===//
 
-FailureOr<RankClassFunctions> RankClassBuilder::build(StringRef name) {
+FailureOr<RankClassCode> RankClassBuilder::build(StringRef name) {
   SmallVector<Type> inputs, outputs;
   Operation *terminator = main.front().getTerminator();
   for (BlockArgument argument : main.getArguments())
     inputs.push_back(getLocalTypeOrAbsent(argument));
   for (Value result : terminator->getOperands())
     outputs.push_back(getLocalTypeOrAbsent(result));
-  function = func::FuncOp::create(main.getLoc(), name,
-                                  builder.getFunctionType(inputs, outputs));
-  function->setAttr(kRanksAttrName, builder.getDenseI64ArrayAttr(ranks));
-  Block *entry = function.addEntryBlock();
+  schedule = ScheduleOp::create(builder, main.getLoc(), name,
+                                builder.getFunctionType(inputs, outputs), ranks,
+                                /*arg_attrs=*/{}, /*res_attrs=*/{});
+  Block *entry = schedule.addEntryBlock();
   SmallVector<DictionaryAttr> attributes;
   for (auto [argument, local] :
        llvm::zip(main.getArguments(), entry->getArguments())) {
@@ -57,7 +57,7 @@ FailureOr<RankClassFunctions> RankClassBuilder::build(StringRef name) {
     if (holds(argument))
       map(argument, local);
   }
-  function.setAllArgAttrs(attributes);
+  schedule.setAllArgAttrs(attributes);
   builder.setInsertionPointToStart(entry);
   if (failed(visitBlock(main.front())))
     return failure();
@@ -72,11 +72,11 @@ FailureOr<RankClassFunctions> RankClassBuilder::build(StringRef name) {
     results.push_back(holds(result) ? lookup(result)
                                     : emitAbsent(outputs[index]));
   }
-  function.setAllResultAttrs(attributes);
-  func::ReturnOp::create(builder, terminator->getLoc(), results);
-  pruneSegments(function, segments);
+  schedule.setAllResultAttrs(attributes);
+  ReturnOp::create(builder, terminator->getLoc(), results);
+  pruneSegments(schedule, segments);
   cutLate(*entry);
-  return RankClassFunctions{function, std::move(segments)};
+  return RankClassCode{schedule, std::move(segments)};
 }
 
 /// Whether the elements of the slice are side by side, and where they begin.
@@ -139,7 +139,7 @@ Value RankClassBuilder::emitAbsent(Type type) {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// The value in the rank class's function.
+/// The value in the schedule.
 Value RankClassBuilder::find(Value value) const {
   if (moment)
     if (Value local = moment->lookup(value))
@@ -221,7 +221,7 @@ LogicalResult RankClassBuilder::visit(Operation *op) {
     }
     return success();
   }
-  // Collectives are part of the rank class's function.
+  // Collectives are part of the schedule.
   closeSegment();
   if (turn)
     turn->parts.push_back({.op = op});

@@ -1,4 +1,4 @@
-//===- RankClassBuilder.h - The function of a rank class --------*- C++ -*-===//
+//===- RankClassBuilder.h - The schedule of a rank class --------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: the step on global shapes. Out: a function on local shapes in which every
+// In: the step on global shapes. Out: a schedule on local shapes in which every
 // reshard is resolved to collectives.
 //
 // What a rank computes of a micro-batch between two collectives is a segment, a
@@ -35,10 +35,10 @@ namespace whale {
 
 using MomentOrders = llvm::DenseMap<mlir::Operation *, MomentOrder>;
 
-/// What the ranks of a class run: its function, and the segments that this
+/// What the ranks of a class run: its schedule, and the segments that this
 /// calls for each micro-batch. They belong to no module yet.
-struct RankClassFunctions {
-  mlir::func::FuncOp function;
+struct RankClassCode {
+  ScheduleOp schedule;
   std::vector<mlir::func::FuncOp> segments;
 };
 
@@ -46,7 +46,7 @@ struct RankClassFunctions {
 struct TurnPart {
   /// Calls this segment,
   std::optional<Segment> segment = {};
-  /// or visits an operation of the step in the rank class's function,
+  /// or visits an operation of the step in the schedule,
   mlir::Operation *op = nullptr;
   /// or gives what a task graph yields the name of its result.
   mlir::Value yielded = {}, result = {};
@@ -78,7 +78,7 @@ struct LoopState {
   std::map<std::vector<mlir::Operation *>, std::vector<Turn>> turns;
 };
 
-/// Writes the function of one rank class, with the shapes of its first rank.
+/// Writes the schedule of one rank class, with the shapes of its first rank.
 class RankClassBuilder : BlockLocalizer {
 public:
   RankClassBuilder(mlir::OpBuilder &builder, mlir::func::FuncOp main,
@@ -92,10 +92,10 @@ public:
       op->destroy();
   }
 
-  llvm::FailureOr<RankClassFunctions> build(llvm::StringRef name);
+  llvm::FailureOr<RankClassCode> build(llvm::StringRef name);
 
 private:
-  // The rank class's function.
+  // The schedule.
   static void cutLate(mlir::Block &block);
   mlir::Value emitAbsent(mlir::Type type);
   llvm::LogicalResult visitReshard(ReshardOp op);
@@ -140,7 +140,7 @@ private:
   llvm::ArrayRef<int64_t> ranks;
   const ResolvedReshards &reshards;
   const MomentOrders &orders;
-  mlir::func::FuncOp function;
+  ScheduleOp schedule;
   std::vector<mlir::func::FuncOp> segments;
   llvm::DenseMap<mlir::Value, mlir::Value> values;
   /// Inside of micro-batches: the loop, and the values of the micro-batch at
@@ -151,7 +151,7 @@ private:
   /// What is being written.
   std::optional<OpenSegment> open;
   Turn *turn = nullptr;
-  /// What the turn has put into the rank class's function.
+  /// What the turn has put into the schedule.
   llvm::DenseSet<mlir::Value> made;
   /// Whether an operation of a region is visited, with the operation around it.
   bool isNested = false;

@@ -48,7 +48,7 @@ void RankClassBuilder::openSegment(Location loc) {
 void RankClassBuilder::closeSegment() {
   if (!open)
     return;
-  builder.setInsertionPointToEnd(&function.front());
+  builder.setInsertionPointToEnd(&schedule.front());
   Segment segment = open->close([&](Operation *op) { return getShared(op); });
   open.reset();
   for (SegmentOutput &output : segment.outputs)
@@ -63,14 +63,14 @@ void RankClassBuilder::closeSegment() {
     turn->parts.push_back({.segment = std::move(segment)});
 }
 
-/// What differs between the ranks of a class is made once, in its function.
+/// What differs between the ranks of a class is made once, in its schedule.
 Value RankClassBuilder::getShared(Operation *op) {
   auto offset = cast<ShardOffsetOp>(op);
   Value &local =
       offsets[{offset.getPlacementAttr().getAsOpaquePointer(), offset.getDim(),
                offset.getType().getAsOpaquePointer()}];
   if (!local) {
-    OpBuilder start = OpBuilder::atBlockBegin(&function.front());
+    OpBuilder start = OpBuilder::atBlockBegin(&schedule.front());
     local = start.clone(*op)->getResult(0);
   }
   return local;

@@ -1,4 +1,4 @@
-//===- RankClasses.h - Ranks that run the same function ---------*- C++ -*-===//
+//===- RankClasses.h - Ranks that run the same schedule ---------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -202,12 +202,11 @@ static void rebuild(func::CallOp call, ArrayRef<Value> operands,
   call.erase();
 }
 
-void pruneSegments(func::FuncOp rankClass,
-                   std::vector<func::FuncOp> &segments) {
+void pruneSegments(ScheduleOp schedule, std::vector<func::FuncOp> &segments) {
   llvm::StringMap<SmallVector<func::CallOp>> callsOf;
   auto collect = [&] {
     callsOf.clear();
-    for (auto call : rankClass.front().getOps<func::CallOp>())
+    for (auto call : schedule.front().getOps<func::CallOp>())
       callsOf[call.getCallee()].push_back(call);
   };
   for (bool changed = true; changed;) {
@@ -298,7 +297,7 @@ static bool areEqual(func::FuncOp a, func::FuncOp b) {
                                                     OperationEquivalence::None);
 }
 
-void addSegments(ModuleOp module, ArrayRef<func::FuncOp> rankClasses,
+void addSegments(ModuleOp module, ArrayRef<ScheduleOp> schedules,
                  ArrayRef<std::vector<func::FuncOp>> segments) {
   MLIRContext *context = module.getContext();
   std::vector<std::vector<size_t>> hashes(segments.size());
@@ -329,8 +328,8 @@ void addSegments(ModuleOp module, ArrayRef<func::FuncOp> rankClasses,
     llvm::StringMap<FlatSymbolRefAttr> callees;
     for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
       callees[func::FuncOp(segment).getName()] = symbols.at(first);
-    func::FuncOp rankClass = rankClasses[i];
-    for (auto call : rankClass.front().getOps<func::CallOp>())
+    ScheduleOp schedule = schedules[i];
+    for (auto call : schedule.front().getOps<func::CallOp>())
       call.setCalleeAttr(callees.at(call.getCallee()));
     for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
       if (segment != first)

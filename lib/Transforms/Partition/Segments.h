@@ -16,6 +16,7 @@
 #define WHALE_LIB_TRANSFORMS_PARTITION_SEGMENTS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -76,7 +77,7 @@ public:
   }
 
   /// Ends the function. `getLocal` gives an operation that has no operands and
-  /// differs between ranks its place in the rank class. Constants of `outputs`
+  /// differs between ranks its place in the schedule. Constants of `outputs`
   /// are clones without an owner.
   Segment close(llvm::function_ref<mlir::Value(mlir::Operation *)> getLocal);
 
@@ -97,15 +98,14 @@ private:
   std::vector<SegmentInput> inputs;
 };
 
-/// Drops results of the segments of a rank class that no call uses, what only
+/// Drops results of the segments of a schedule that no call uses, what only
 /// they need, and calls of which nothing is left.
-void pruneSegments(mlir::func::FuncOp rankClass,
+void pruneSegments(ScheduleOp schedule,
                    std::vector<mlir::func::FuncOp> &segments);
 
-/// Adds the segments of all rank classes to the module, those that are equal,
+/// Adds the segments of all schedules to the module, those that are equal,
 /// operation by operation and location by location, as one.
-void addSegments(mlir::ModuleOp module,
-                 llvm::ArrayRef<mlir::func::FuncOp> rankClasses,
+void addSegments(mlir::ModuleOp module, llvm::ArrayRef<ScheduleOp> schedules,
                  llvm::ArrayRef<std::vector<mlir::func::FuncOp>> segments);
 
 } // namespace whale

@@ -14,6 +14,7 @@
 
 #include "mlir/IR/Threading.h"
 #include "whale/Cluster/Cluster.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"
@@ -29,8 +30,7 @@ namespace {
 
 /// One rank class and its collectives in the order in which it reaches them.
 struct RankClass {
-  func::FuncOp function;
-  ArrayRef<int64_t> ranks;
+  ScheduleOp schedule;
   SmallVector<CollectiveOp> collectives = {};
   /// By channel, which micro-batches use once each.
   llvm::MapVector<int64_t, SmallVector<CollectiveOp>> uses = {};
@@ -41,20 +41,18 @@ public:
   explicit Verifier(ModuleOp module) : module(module) {}
 
   LogicalResult run() {
-    for (auto function : module.getOps<func::FuncOp>())
-      if (auto ranks =
-              function->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName))
-        classes.push_back({function, ranks.asArrayRef()});
+    for (ScheduleOp schedule : getRankClasses(module))
+      classes.push_back({schedule});
     if (classes.empty())
-      return module.emitError("has no function with '")
-             << kRanksAttrName << "'; run whale-partition first";
+      return module.emitError("has no whale.schedule; run whale-partition "
+                              "first");
     if (failed(verifyRanks()) || failed(collectChannels()))
       return failure();
-    if (failed(failableParallelForEach(
-            module.getContext(), classes,
-            [&](const RankClass &rankClass) {
-              return verifySignature(rankClass.function, rankClass.ranks);
-            })) ||
+    if (failed(failableParallelForEach(module.getContext(), classes,
+                                       [&](const RankClass &rankClass) {
+                                         return verifySignature(
+                                             rankClass.schedule);
+                                       })) ||
         failed(failableParallelForEachN(
             module.getContext(), 0, classes.size(), [&](size_t i) {
               for (RankClass &b : llvm::drop_begin(classes, i + 1))
@@ -70,16 +68,16 @@ private:
   /// Every rank is in one class.
   LogicalResult verifyRanks() {
     for (auto [index, rankClass] : llvm::enumerate(classes))
-      for (int64_t rank : rankClass.ranks)
+      for (int64_t rank : rankClass.schedule.getRanks())
         if (!classOf.try_emplace(rank, index).second)
-          return rankClass.function.emitError("rank ")
-                 << rank << " has another function too: @"
-                 << classes[classOf[rank]].function.getSymName();
+          return rankClass.schedule.emitError("rank ")
+                 << rank << " has another schedule too: @"
+                 << classes[classOf[rank]].schedule.getSymName();
     for (ClusterOp cluster : module.getOps<ClusterOp>())
       for (size_t rank = 0, end = cluster.getCluster().devices.size();
            rank < end; ++rank)
         if (!classOf.contains(rank))
-          return module.emitError("rank ") << rank << " has no function";
+          return module.emitError("rank ") << rank << " has no schedule";
     return success();
   }
 
@@ -87,7 +85,7 @@ private:
   /// class of every rank that takes part.
   LogicalResult collectChannels() {
     parallelForEach(module.getContext(), classes, [](RankClass &rankClass) {
-      rankClass.function.walk<WalkOrder::PreOrder>([&](CollectiveOp op) {
+      rankClass.schedule.walk<WalkOrder::PreOrder>([&](CollectiveOp op) {
         rankClass.collectives.push_back(op);
         rankClass.uses[op.getChannel()].push_back(op);
       });
@@ -136,43 +134,42 @@ private:
     auto it = classOf.find(rank);
     if (it == classOf.end())
       return op.emitOpError("channel ")
-             << channel << " names rank " << rank << ", which has no function";
+             << channel << " names rank " << rank << ", which has no schedule";
     if (holds && !classes[it->second].uses.contains(channel))
       return op.emitOpError("channel ")
-             << channel << " waits for rank " << rank << ", whose function @"
-             << classes[it->second].function.getSymName() << " has none";
+             << channel << " waits for rank " << rank << ", whose schedule @"
+             << classes[it->second].schedule.getSymName() << " has none";
     return success();
   }
 
   /// A value's shard on each rank of the class, as the signature has it.
-  LogicalResult verifySignature(func::FuncOp function,
-                                ArrayRef<int64_t> ranks) {
-    func::FuncOp first = classes.front().function;
-    if (function.getNumArguments() != first.getNumArguments() ||
-        function.getNumResults() != first.getNumResults())
-      return function.emitError("takes ")
-             << function.getNumArguments() << " arguments and gives "
-             << function.getNumResults() << " results, and @"
+  LogicalResult verifySignature(ScheduleOp schedule) {
+    ScheduleOp first = classes.front().schedule;
+    if (schedule.getNumArguments() != first.getNumArguments() ||
+        schedule.getNumResults() != first.getNumResults())
+      return schedule.emitError("takes ")
+             << schedule.getNumArguments() << " arguments and gives "
+             << schedule.getNumResults() << " results, and @"
              << first.getSymName() << " " << first.getNumArguments() << " and "
              << first.getNumResults();
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    for (unsigned i = 0; i < schedule.getNumArguments(); ++i)
       if (failed(verifyShard(
-              function, ranks, "argument", i, function.getArgumentTypes()[i],
-              function.getArgAttrDict(i), first.getArgAttrDict(i))))
+              schedule, "argument", i, schedule.getArgumentTypes()[i],
+              schedule.getArgAttrDict(i), first.getArgAttrDict(i))))
         return failure();
-    for (unsigned i = 0; i < function.getNumResults(); ++i)
+    for (unsigned i = 0; i < schedule.getNumResults(); ++i)
       if (failed(verifyShard(
-              function, ranks, "result", i, function.getResultTypes()[i],
-              function.getResultAttrDict(i), first.getResultAttrDict(i))))
+              schedule, "result", i, schedule.getResultTypes()[i],
+              schedule.getResultAttrDict(i), first.getResultAttrDict(i))))
         return failure();
     return success();
   }
 
-  LogicalResult verifyShard(func::FuncOp function, ArrayRef<int64_t> ranks,
-                            StringRef kind, unsigned index, Type local,
-                            DictionaryAttr attributes, DictionaryAttr inFirst) {
+  LogicalResult verifyShard(ScheduleOp schedule, StringRef kind, unsigned index,
+                            Type local, DictionaryAttr attributes,
+                            DictionaryAttr inFirst) {
     auto fail = [&]() -> InFlightDiagnostic {
-      return function.emitError() << kind << " #" << index << " ";
+      return schedule.emitError() << kind << " #" << index << " ";
     };
     auto get = [](DictionaryAttr from, StringRef name) {
       return from ? from.get(name) : Attribute();
@@ -183,7 +180,7 @@ private:
         return fail() << "has no '" << name << "'";
       if (get(attributes, name) != get(inFirst, name))
         return fail() << "has another '" << name << "' than in @"
-                      << classes.front().function.getSymName();
+                      << classes.front().schedule.getSymName();
     }
     const Placement &placement =
         cast<PlacementAttr>(get(attributes, placementAttrName)).getValue();
@@ -203,8 +200,8 @@ private:
     for (DeviceId device : placement.devices())
       if (!classOf.contains(device))
         return fail() << "has a part on rank " << device
-                      << ", which has no function";
-    for (int64_t rank : ranks) {
+                      << ", which has no schedule";
+    for (int64_t rank : schedule.getRanks()) {
       RankedTensorType expected =
           getLocalType(type, placement, rank).value_or(getAbsentType(type));
       if (local != expected)
@@ -225,19 +222,19 @@ private:
       if (ops.size() != it->second.size())
         return ops.front().emitOpError("channel ")
                << channel << " is used " << ops.size() << " times, and "
-               << it->second.size() << " times in @" << b.function.getSymName();
+               << it->second.size() << " times in @" << b.schedule.getSymName();
       for (auto [op, other] : llvm::zip(ops, it->second)) {
         auto fail = [&]() {
           InFlightDiagnostic diagnostic = op.emitOpError("channel ");
           diagnostic << channel << " is in another loop or branch in @"
-                     << b.function.getSymName();
+                     << b.schedule.getSymName();
           diagnostic.attachNote(other.getLoc()) << "there it is this one";
           return diagnostic;
         };
         Region *left = op->getParentRegion();
         Region *right = other->getParentRegion();
-        while (left != &a.function.getBody() &&
-               right != &b.function.getBody()) {
+        while (left != &a.schedule.getBody() &&
+               right != &b.schedule.getBody()) {
           Region *&known = regionOf[left];
           if ((known && known != right) ||
               left->getParentOp()->getName() !=
@@ -248,7 +245,7 @@ private:
           left = left->getParentRegion();
           right = right->getParentRegion();
         }
-        if (left != &a.function.getBody() || right != &b.function.getBody())
+        if (left != &a.schedule.getBody() || right != &b.schedule.getBody())
           return fail();
       }
     }
@@ -299,7 +296,7 @@ private:
         InFlightDiagnostic diagnostic = op.emitOpError("channel ");
         diagnostic << int64_t(op.getChannel())
                    << " is reached in another order in @"
-                   << classes[other].function.getSymName();
+                   << classes[other].schedule.getSymName();
         if (next[other] < classes[other].collectives.size())
           diagnostic.attachNote(
               classes[other].collectives[next[other]].getLoc())

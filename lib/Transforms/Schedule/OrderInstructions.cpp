@@ -116,7 +116,7 @@ unsigned Section::getRootNumber(Value value) {
     root.bytes = getTensorBytes(value.getType());
   // Buffers of arguments are no part of the arena; a loop's are.
   if (auto argument = dyn_cast<BlockArgument>(value))
-    root.lasting = isa<func::FuncOp>(argument.getOwner()->getParentOp());
+    root.lasting = isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
   roots.push_back(root);
   return it->second;
 }
@@ -348,11 +348,12 @@ SmallVector<unsigned> Section::chooseOrder() const {
 
 struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
   void runOnOperation() override {
-    SmallVector<func::FuncOp> functions = getRankClasses(getOperation());
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(kSegmentAttr))
-        functions.push_back(function);
-    parallelForEach(&getContext(), functions, [](func::FuncOp function) {
+    auto functions = llvm::filter_to_vector(
+        getOperation().getOps<FunctionOpInterface>(),
+        [](FunctionOpInterface function) {
+          return isa<ScheduleOp>(function) || function->hasAttr(kSegmentAttr);
+        });
+    parallelForEach(&getContext(), functions, [](FunctionOpInterface function) {
       function.walk([](Block *block) { orderBlock(*block); });
     });
   }
@@ -363,7 +364,7 @@ struct OrderInstructions : impl::OrderInstructionsBase<OrderInstructions> {
     Operation *parent = block.getParentOp();
     for (BlockArgument argument : block.getArguments()) {
       unsigned number = argument.getArgNumber();
-      if (auto function = dyn_cast<func::FuncOp>(parent)) {
+      if (auto function = dyn_cast<FunctionOpInterface>(parent)) {
         auto fed = function.getArgAttrOfType<IntegerAttr>(number, kFedByAttr);
         if (fed && fed.getInt() < end->getNumOperands())
           handOver[argument] = getRoot(end->getOperand(fed.getInt()));

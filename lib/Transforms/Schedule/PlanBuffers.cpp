@@ -42,10 +42,10 @@ using Alias = BufferPlanner::Alias;
 /// The segments by name, each with its plan.
 using Segments = llvm::DenseMap<StringAttr, const SegmentPlan *>;
 
-/// One function as the planner sees it: of a rank class, or a segment.
+/// A schedule or a segment as the planner sees it.
 class FunctionPlanner {
 public:
-  FunctionPlanner(func::FuncOp function, int64_t alignment)
+  FunctionPlanner(FunctionOpInterface function, int64_t alignment)
       : function(function), isSegment(function->hasAttr(kSegmentAttr)) {
     buffers.alignment = alignment;
   }
@@ -65,7 +65,7 @@ public:
   void
   writePeak(const llvm::DenseMap<StringAttr, const FunctionPlanner *> &called);
 
-  func::FuncOp function;
+  FunctionOpInterface function;
   SegmentPlan segment;
   SmallVector<Alias> granted;
   BufferPlan result;
@@ -112,9 +112,9 @@ LogicalResult FunctionPlanner::addValue(Value value, bool constant) {
 
 LogicalResult FunctionPlanner::translate(const Segments &segments) {
   this->segments = &segments;
-  if (!function.getBody().hasOneBlock())
+  if (!function.getFunctionBody().hasOneBlock())
     return function.emitError("is not a single block");
-  return translate(function.getBody().front(), buffers.body);
+  return translate(function.getFunctionBody().front(), buffers.body);
 }
 
 LogicalResult FunctionPlanner::translate(Block &block, BufferRegion &region) {
@@ -205,7 +205,7 @@ LogicalResult FunctionPlanner::translateView(ViewOp op, BufferInstr &instr) {
   while (isa_and_present<ViewOp, stablehlo::ReshapeOp>(whole.getDefiningOp()))
     whole = whole.getDefiningOp()->getOperand(0);
   auto argument = dyn_cast<BlockArgument>(whole);
-  if (!argument || argument.getOwner() != &function.getBody().front())
+  if (!argument || argument.getOwner() != &function.getFunctionBody().front())
     return op.emitError("cannot view what is no argument of the function: let "
                         "a kernel copy it");
   instr.kind = BufferInstr::View;
@@ -341,7 +341,7 @@ LogicalResult FunctionPlanner::annotate() {
   if (!isSegment)
     annotateClass();
   unsigned instr = 0, region = 0;
-  annotate(function.getBody().front(), instr, region);
+  annotate(function.getFunctionBody().front(), instr, region);
   return success();
 }
 
@@ -375,7 +375,7 @@ void FunctionPlanner::writePeak(
 /// The pairs of donated argument and result of one type and placement: those
 /// that the program names, else the next step's value, else any that fits.
 SmallVector<Alias> findAliases(ArrayRef<FunctionPlanner> classes) {
-  func::FuncOp first = classes.front().function;
+  FunctionOpInterface first = classes.front().function;
   SmallVector<Alias> aliases;
   llvm::SmallDenseSet<unsigned> taken;
   auto fits = [&](unsigned argument, unsigned result) {
@@ -383,7 +383,7 @@ SmallVector<Alias> findAliases(ArrayRef<FunctionPlanner> classes) {
            llvm::all_of(
                classes,
                [&](const FunctionPlanner &c) {
-                 func::FuncOp function = c.function;
+                 FunctionOpInterface function = c.function;
                  auto same = [&](StringRef name) {
                    return function.getArgAttr(argument, name) ==
                           function.getResultAttr(result, name);
@@ -426,11 +426,11 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(kSegmentAttr))
         segments.emplace_back(function, alignment);
-    for (func::FuncOp function : getRankClasses(getOperation()))
-      classes.emplace_back(function, alignment);
+    for (ScheduleOp schedule : getRankClasses(getOperation()))
+      classes.emplace_back(schedule, alignment);
     Segments plans;
     for (FunctionPlanner &s : segments)
-      plans[s.function.getSymNameAttr()] = &s.segment;
+      plans[s.function.getNameAttr()] = &s.segment;
     if (failed(forAll(segments, [&](FunctionPlanner &s) {
           if (failed(s.translate(plans)))
             return failure();
@@ -451,7 +451,7 @@ struct PlanBuffers : impl::PlanBuffersBase<PlanBuffers> {
       return;
     llvm::DenseMap<StringAttr, const FunctionPlanner *> called;
     for (const FunctionPlanner &s : segments)
-      called[func::FuncOp(s.function).getSymNameAttr()] = &s;
+      called[FunctionOpInterface(s.function).getNameAttr()] = &s;
     parallelForEach(&getContext(), classes,
                     [&](FunctionPlanner &c) { c.writePeak(called); });
   }

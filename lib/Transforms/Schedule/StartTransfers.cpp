@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: the functions of the rank classes, instructions in the order in which
+// In: the schedules of the rank classes, instructions in the order in which
 // they are computed, with collectives that are over where they are. Out: the
 // same with starts and waits, where that costs no memory or is what a transfer
 // between two stages needs. The planner's orderTransfers says when; this says
@@ -63,8 +63,8 @@ enum class Ahead : uint8_t { Nothing, Receives, Gathers };
 /// The instructions of a rank class, and which of them become starts.
 class ClassSchedule {
 public:
-  ClassSchedule(func::FuncOp function)
-      : block(&function.front()), device(getRanks(function)->front()) {}
+  ClassSchedule(ScheduleOp schedule)
+      : block(&schedule.front()), device(schedule.getRanks().front()) {}
 
   /// Undoes what was decided before, and reads what instructions take.
   void prepare(ProgramCosts &costs);
@@ -288,14 +288,14 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
   using Base::Base;
 
   void runOnOperation() final {
-    SmallVector<func::FuncOp> functions = getRankClasses(getOperation());
+    SmallVector<ScheduleOp> classes = getRankClasses(getOperation());
     int64_t numRanks = 0;
-    for (func::FuncOp function : functions)
-      numRanks = std::max(numRanks, getRanks(function)->back() + 1);
-    if (functions.empty())
+    for (ScheduleOp schedule : classes)
+      numRanks = std::max(numRanks, schedule.getRanks().back() + 1);
+    if (classes.empty())
       return;
     ProgramCosts costs(getOperation(), numRanks);
-    std::vector<ClassSchedule> schedules(functions.begin(), functions.end());
+    std::vector<ClassSchedule> schedules(classes.begin(), classes.end());
     parallelForEach(&getContext(), schedules,
                     [&](ClassSchedule &it) { it.prepare(costs); });
     Transfers transfers;
@@ -328,7 +328,7 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
         order = std::move(plain);
     }
     if (!order) {
-      functions.front().emitError(
+      classes.front().emitError(
           "the rank classes wait for one another's transfers in a circle");
       return signalPassFailure();
     }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: the functions of the rank classes, with starts and waits. Out: an error
+// In: the schedules of the rank classes, with starts and waits. Out: an error
 // if no total order of all transfers extends the orders in which the classes
 // start theirs. With one, nothing deadlocks, wherever the waits are, even if a
 // transfer begins only at the head of the queues of all its participants.
@@ -33,7 +33,7 @@ namespace whale {
 namespace {
 
 struct ClassStarts {
-  func::FuncOp function;
+  ScheduleOp schedule;
   /// In the order of execution.
   SmallVector<CollectiveOp> starts = {};
   /// How many of them are in the total order.
@@ -114,7 +114,7 @@ static LogicalResult emitUnordered(ArrayRef<ClassStarts> classes,
       [&](CollectiveOp op) { return op.getChannel() == start.getChannel(); });
   diagnostic << (isLater ? " is started in another order in @"
                          : " is started more often than in @")
-             << func::FuncOp(other.function).getSymName();
+             << ScheduleOp(other.schedule).getSymName();
   if (isLater)
     diagnostic.attachNote(other.next().getLoc()) << "this is started first";
   return diagnostic;
@@ -128,10 +128,10 @@ struct VerifySchedulePass : impl::VerifyScheduleBase<VerifySchedulePass> {
   void runOnOperation() final {
     markAllAnalysesPreserved();
     SmallVector<ClassStarts> classes;
-    for (func::FuncOp function : getRankClasses(getOperation()))
-      classes.push_back({function});
+    for (ScheduleOp schedule : getRankClasses(getOperation()))
+      classes.push_back({schedule});
     parallelForEach(&getContext(), classes, [](ClassStarts &each) {
-      each.collect(each.function.getBody());
+      each.collect(each.schedule.getBody());
     });
     Channels channels = findChannels(classes);
     orderStarts(classes, channels);

@@ -25,9 +25,9 @@
 // CHECK-DAG: [[TREE:#[a-z0-9]+]] = #whale.placement<[8] split 0 (3, 5) {on [0], replicate 2 on [1, 2]}>
 
 // CHECK-LABEL: @rank_class_0
-func.func @rank_class_0(%x: tensor<8xf32>, %p: tensor<3xf32>,
-                        %r: tensor<3x4xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @rank_class_0(
+    %x: tensor<8xf32>, %p: tensor<3xf32>,
+    %r: tensor<3x4xf32>) {
   // CHECK: whale.all_reduce %{{.*}} channel 0 from [[TERMS]] to [[WHOLE]] : (tensor<8xf32>) -> tensor<8xf32>
   %0 = whale.all_reduce %x channel 0 from #terms to #whole
       : (tensor<8xf32>) -> tensor<8xf32>
@@ -53,13 +53,13 @@ func.func @rank_class_0(%x: tensor<8xf32>, %p: tensor<3xf32>,
   // CHECK: whale.send_recv %{{.*}} from [[TREE]] to [[OTHERS]]
   %7 = whale.send_recv %p channel 7 from #tree to #others
       : (tensor<3xf32>) -> tensor<0xf32>
-  return
+  whale.return
 }
 
 // CHECK-LABEL: @rank_class_1
-func.func @rank_class_1(%e: tensor<0xf32>, %m: tensor<3x8xf32>,
-                        %flat: tensor<24xf32>)
-    attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @rank_class_1(
+    %e: tensor<0xf32>, %m: tensor<3x8xf32>,
+    %flat: tensor<24xf32>) {
   // CHECK: whale.broadcast channel 4 from [[OWNER]] to [[WHOLE]] : () -> tensor<8xf32>
   %0 = whale.broadcast channel 4 from #owner to #whole : () -> tensor<8xf32>
   // CHECK: whale.send_recv channel 5 from [[OWNER]] to [[OTHERS]] : () -> tensor<3xf32>
@@ -75,25 +75,23 @@ func.func @rank_class_1(%e: tensor<0xf32>, %m: tensor<3x8xf32>,
   // CHECK: whale.all_gather %{{.*}} : (tensor<24xf32>) -> tensor<4x8xf32>
   %4 = whale.all_gather %flat channel 10 from #flat to #flat_whole
       : (tensor<24xf32>) -> tensor<4x8xf32>
-  return
+  whale.return
 }
 
 // Ranks of one class; a hierarchical reduction.
 // CHECK-LABEL: @rank_class_2
-func.func @rank_class_2(%x: tensor<8xf32>)
-    attributes {whale.ranks = array<i64: 0, 1, 2, 3>} {
+whale.schedule ranks [0, 1, 2, 3] @rank_class_2(%x: tensor<8xf32>) {
   // CHECK: whale.reduce_scatter
   %0 = whale.reduce_scatter %x channel 11 from #inner to #outer
       : (tensor<8xf32>) -> tensor<4xf32>
-  return
+  whale.return
 }
 
 // A value becomes a term; the other terms are the identity.
 // CHECK-LABEL: @rank_class_3
-func.func @rank_class_3(%x: tensor<8xf32>)
-    attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @rank_class_3(%x: tensor<8xf32>) {
   // CHECK: whale.local_slice channel 12 from [[OWNER]] to [[TERMS]] : () -> tensor<8xf32>
   %0 = whale.local_slice channel 12 from #owner to #terms
       : () -> tensor<8xf32>
-  return
+  whale.return
 }

@@ -76,34 +76,6 @@ func.func @phase(%x: tensor<8xf32>) {
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.ranks' is 0 : i64, expected a list of ranks as array<i64: ...>}}
-func.func @ranks() attributes {whale.ranks = 0} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{attribute 'whale.ranks': there is no rank}}
-func.func @no_ranks() attributes {whale.ranks = array<i64>} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{attribute 'whale.ranks': rank 1 appears twice}}
-func.func @ranks_twice() attributes {whale.ranks = array<i64: 1, 1>} {
-  return
-}
-
-// -----
-
-// expected-error@+1 {{attribute 'whale.ranks': rank -1 is negative}}
-func.func @negative_rank() attributes {whale.ranks = array<i64: -1>} {
-  return
-}
-
-// -----
-
 // expected-error@+1 {{attribute 'whale.batch_dim' of argument 1 is 1, which is no dimension of 'tensor<8xf32>'}}
 func.func @batch_dim(%x: tensor<8xf32>,
                      %y: tensor<8xf32> {whale.batch_dim = 1}) {

@@ -35,23 +35,22 @@ func.func @views(%x: tensor<8xf32>) {
 
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
-func.func @shape(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @shape(%x: tensor<4xf32>) {
   // expected-error@+1 {{'whale.all_reduce' op has operand of type 'tensor<4xf32>' but the box of rank 0 in 'from' has size [8]}}
   %0 = whale.all_reduce %x channel 0 from #terms to #whole
       : (tensor<4xf32>) -> tensor<8xf32>
-  return
+  whale.return
 }
 
 // -----
 
 #parts = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
-func.func @class(%x: tensor<8xf32>)
-    attributes {whale.ranks = array<i64: 0, 1>} {
+whale.schedule ranks [0, 1] @class(%x: tensor<8xf32>) {
   // expected-error@+1 {{'whale.local_slice' op has result of type 'tensor<3xf32>' but the box of rank 1 in 'to' has size [5]}}
   %0 = whale.local_slice %x channel 0 from #whole to #parts
       : (tensor<8xf32>) -> tensor<3xf32>
-  return
+  whale.return
 }
 
 // -----
@@ -59,35 +58,32 @@ func.func @class(%x: tensor<8xf32>)
 // The shape is not a regrouping of the box.
 #rows = #whale.placement<[8, 6] split 0 (4, 4) on [0, 1]>
 #whole = #whale.placement<[8, 6] replicate 2 on [0, 1]>
-func.func @transposed(%y: tensor<3x8xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @transposed(%y: tensor<3x8xf32>) {
   // expected-error@+1 {{'whale.all_gather' op has operand of type 'tensor<3x8xf32>' but the box of rank 0 in 'from' has size [4, 6]}}
   %0 = whale.all_gather %y channel 0 from #rows to #whole
       : (tensor<3x8xf32>) -> tensor<8x6xf32>
-  return
+  whale.return
 }
 
 // -----
 
 #owner = #whale.placement<[8] on [0]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
-func.func @holds_nothing(%x: tensor<8xf32>)
-    attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @holds_nothing(%x: tensor<8xf32>) {
   // expected-error@+1 {{'whale.broadcast' op has operand of type 'tensor<8xf32>' but rank 1 holds nothing in 'from'}}
   %0 = whale.broadcast %x channel 0 from #owner to #whole
       : (tensor<8xf32>) -> tensor<8xf32>
-  return
+  whale.return
 }
 
 // -----
 
 #owner = #whale.placement<[8] on [0]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
-func.func @holds_a_part(%x: tensor<8xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @holds_a_part(%x: tensor<8xf32>) {
   // expected-error@+1 {{'whale.broadcast' op has no result but rank 0 holds a part in 'to'}}
   whale.broadcast %x channel 0 from #owner to #whole : (tensor<8xf32>) -> ()
-  return
+  whale.return
 }
 
 // -----
@@ -281,10 +277,10 @@ func.func @unknown_device(%x: tensor<8xf32>) {
 // A view of one element has empty parts, that of a scalar has none.
 #none = #whale.placement<[1] split 0 (1, 0) on [0, 1]>
 #whole = #whale.placement<[] replicate 2 on [0, 1]>
-func.func @scalar(%x: tensor<1xf32>) attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @scalar(%x: tensor<1xf32>) {
   // expected-error@+1 {{'whale.all_reduce' op the box of device 1 in 'to' isn't inside that in 'from'}}
   %0 = whale.all_reduce channel 0 from #none to #whole : () -> tensor<f32>
-  return
+  whale.return
 }
 
 // -----

@@ -225,11 +225,90 @@ func.func @offset_dim() {
 
 // -----
 
+func.func @around() {
+  // expected-error@+1 {{'whale.schedule' op expects parent op 'builtin.module'}}
+  whale.schedule ranks [0] @inside() {
+    whale.return
+  }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{'whale.schedule' op has no ranks}}
+whale.schedule ranks [] @no_ranks() {
+  whale.return
+}
+
+// -----
+
+// expected-error@+1 {{'whale.schedule' op rank -1 is negative}}
+whale.schedule ranks [-1, 0] @negative_rank() {
+  whale.return
+}
+
+// -----
+
+// expected-error@+1 {{'whale.schedule' op rank 1 is behind rank 1, expected an ascending order}}
+whale.schedule ranks [0, 1, 1] @rank_twice() {
+  whale.return
+}
+
+// -----
+
+// expected-error@+1 {{'whale.schedule' op rank 2 is behind rank 3, expected an ascending order}}
+whale.schedule ranks [3, 2] @descending() {
+  whale.return
+}
+
+// -----
+
+// expected-error@+1 {{expected 'ranks'}}
+whale.schedule @without_ranks() {
+  whale.return
+}
+
+// -----
+
+// expected-error@+1 {{'whale.schedule' op requires attribute 'ranks'}}
+"whale.schedule"() <{function_type = () -> (), sym_name = "missing"}> ({
+  "whale.return"() : () -> ()
+}) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'whale.schedule' op does not end with 'whale.return'}}
+whale.schedule ranks [0] @other_end() {
+  ub.unreachable
+}
+
+// -----
+
+// expected-error@+1 {{'whale.schedule' op does not end with 'whale.return'}}
+"whale.schedule"() <{function_type = () -> (), ranks = array<i64: 0>,
+                     sym_name = "empty"}> ({^bb0:}) : () -> ()
+
+// -----
+
+whale.schedule ranks [0] @returned_types(%x: tensor<4xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{'whale.return' op returns ('tensor<4xf32>') but the results of @returned_types are ('tensor<8xf32>')}}
+  whale.return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @outside() {
+  // expected-error@+1 {{'whale.return' op expects parent op 'whale.schedule'}}
+  whale.return
+}
+
+// -----
+
 #p = #whale.placement<[8] replicate 2 on [0, 1]>
-func.func @offset_rank() attributes {whale.ranks = array<i64: 0, 2>} {
+whale.schedule ranks [0, 2] @offset_rank() {
   // expected-error@+1 {{'whale.shard_offset' op rank 2 holds no part of the value}}
   %0 = whale.shard_offset 0 of #p : tensor<i32>
-  return
+  whale.return
 }
 
 // -----

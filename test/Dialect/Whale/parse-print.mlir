@@ -80,4 +80,20 @@ module attributes {
     %1:2 = whale.unpack %0 : tensor<9xf32> to tensor<2x4xf32>, tensor<f32>
     return %1#0, %1#1 : tensor<2x4xf32>, tensor<f32>
   }
+  // CHECK-LABEL: whale.schedule ranks [0, 2] @schedule
+  // CHECK-SAME: (%arg0: tensor<4xf32> {whale.donated}, %arg1: tensor<f32>)
+  // CHECK-SAME: -> (tensor<4xf32> {whale.alias = 0 : i64}, tensor<f32>)
+  // CHECK-SAME: attributes {whale.arena_bytes = 64 : i64} {
+  whale.schedule ranks [0, 2] @schedule(
+      %x: tensor<4xf32> {whale.donated}, %y: tensor<f32>)
+      -> (tensor<4xf32> {whale.alias = 0 : i64}, tensor<f32>)
+      attributes {whale.arena_bytes = 64 : i64} {
+    // CHECK-NEXT: whale.return %arg0, %arg1 : tensor<4xf32>, tensor<f32>
+    whale.return %x, %y : tensor<4xf32>, tensor<f32>
+  }
+  // CHECK-LABEL: whale.schedule ranks [1] @nothing() {
+  whale.schedule ranks [1] @nothing() {
+    // CHECK-NEXT: whale.return{{$}}
+    whale.return
+  }
 }

@@ -29,11 +29,11 @@ func.func @main(%x: tensor<8x16xf32> {whale.batch_dim = 0})
 #rows = #whale.placement<[8, 16] split 0 (4, 4) on [0, 1]>
 #whole = #whale.placement<[8, 16] replicate 2 on [0, 1]>
 
-func.func @rank_class_0(%x: tensor<4x16xf32> {whale.placement = #rows})
-    -> (tensor<8x16xf32> {whale.placement = #whole})
-    attributes {whale.ranks = array<i64: 0, 1>} {
+whale.schedule ranks [0, 1] @rank_class_0(
+    %x: tensor<4x16xf32> {whale.placement = #rows})
+    -> (tensor<8x16xf32> {whale.placement = #whole}) {
   %y = arith.addf %x, %x : tensor<4x16xf32>
   %z = whale.all_gather %y channel 0 from #rows to #whole
       : (tensor<4x16xf32>) -> tensor<8x16xf32>
-  return %z : tensor<8x16xf32>
+  whale.return %z : tensor<8x16xf32>
 }

@@ -4,7 +4,7 @@
 // Two micro-batches of one sample are those of two devices; the others have
 // none of the terms of the sum, and give zero, of a complex number too.
 
-// CHECK: func.func @rank_class_1
+// CHECK: whale.schedule {{.*}}@rank_class_1
 // CHECK: %[[ZERO:.*]] = stablehlo.constant dense<(0.000000e+00,0.000000e+00)> : tensor<4xcomplex<f32>>
 // CHECK: whale.all_reduce %[[ZERO]]
 module attributes {whale.config = {num_micro_batch = 2 : i64},

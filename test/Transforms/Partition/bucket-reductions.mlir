@@ -9,11 +9,11 @@
 
 // Those of another type and the large one stay; in both classes alike.
 module attributes {whale.config = {communication = {bucket_bytes = 64 : i64}}} {
-  // CHECK-LABEL: func @rank_class_0
-  func.func @rank_class_0(%s: tensor<f32>, %m: tensor<2x3xf32>,
-                          %h: tensor<2x3xbf16>, %l: tensor<40xf32>)
-      -> (tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>)
-      attributes {whale.ranks = array<i64: 0>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0] @rank_class_0(
+      %s: tensor<f32>, %m: tensor<2x3xf32>,
+      %h: tensor<2x3xbf16>, %l: tensor<40xf32>)
+      -> (tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>) {
     // The one of 24 bytes comes first: the other is then aligned as well.
     // CHECK: %[[ALL:.*]] = whale.pack %arg1, %arg0
     // CHECK-SAME: tensor<2x3xf32>, tensor<f32> to tensor<7xf32>
@@ -23,7 +23,7 @@ module attributes {whale.config = {communication = {bucket_bytes = 64 : i64}}} {
     // CHECK-SAME: tensor<7xf32> to tensor<2x3xf32>, tensor<f32>
     // CHECK: %[[H:.*]] = whale.all_reduce %arg2 channel 2
     // CHECK: %[[L:.*]] = whale.all_reduce %arg3 channel 3
-    // CHECK: return %[[PARTS]]#1, %[[PARTS]]#0, %[[H]], %[[L]]
+    // CHECK: whale.return %[[PARTS]]#1, %[[PARTS]]#0, %[[H]], %[[L]]
     %0 = whale.all_reduce %s channel 0 from #scalar_terms to #scalar
         : (tensor<f32>) -> tensor<f32>
     %1 = whale.all_reduce %m channel 1 from #terms to #sum
@@ -32,17 +32,17 @@ module attributes {whale.config = {communication = {bucket_bytes = 64 : i64}}} {
         : (tensor<2x3xbf16>) -> tensor<2x3xbf16>
     %3 = whale.all_reduce %l channel 3 from #large_terms to #large
         : (tensor<40xf32>) -> tensor<40xf32>
-    return %0, %1, %2, %3
+    whale.return %0, %1, %2, %3
         : tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>
   }
-  // CHECK-LABEL: func @rank_class_1
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
   // CHECK: whale.all_reduce %{{.*}} channel 0
   // CHECK-SAME: tensor<7xf32>
   // CHECK-NOT: channel 1
-  func.func @rank_class_1(%s: tensor<f32>, %m: tensor<2x3xf32>,
-                          %h: tensor<2x3xbf16>, %l: tensor<40xf32>)
-      -> (tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>)
-      attributes {whale.ranks = array<i64: 1>} {
+  whale.schedule ranks [1] @rank_class_1(
+      %s: tensor<f32>, %m: tensor<2x3xf32>,
+      %h: tensor<2x3xbf16>, %l: tensor<40xf32>)
+      -> (tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>) {
     %0 = whale.all_reduce %s channel 0 from #scalar_terms to #scalar
         : (tensor<f32>) -> tensor<f32>
     %1 = whale.all_reduce %m channel 1 from #terms to #sum
@@ -51,7 +51,7 @@ module attributes {whale.config = {communication = {bucket_bytes = 64 : i64}}} {
         : (tensor<2x3xbf16>) -> tensor<2x3xbf16>
     %3 = whale.all_reduce %l channel 3 from #large_terms to #large
         : (tensor<40xf32>) -> tensor<40xf32>
-    return %0, %1, %2, %3
+    whale.return %0, %1, %2, %3
         : tensor<f32>, tensor<2x3xf32>, tensor<2x3xbf16>, tensor<40xf32>
   }
 }
@@ -64,11 +64,10 @@ module attributes {whale.config = {communication = {bucket_bytes = 64 : i64}}} {
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
 
 // Another exchange between two, and a use of a result before the next.
-// CHECK-LABEL: func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-NOT: whale.pack
-func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
-    -> (tensor<4xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 0, 1>} {
+whale.schedule ranks [0, 1] @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>) {
   %0 = whale.all_reduce %x channel 0 from #terms to #sum
       : (tensor<4xf32>) -> tensor<4xf32>
   %1 = whale.all_gather %x channel 1 from #parts to #whole
@@ -78,7 +77,7 @@ func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
   %3 = stablehlo.negate %2 : tensor<4xf32>
   %4 = whale.all_reduce %3 channel 3 from #terms to #sum
       : (tensor<4xf32>) -> tensor<4xf32>
-  return %0, %2, %1, %4
+  whale.return %0, %2, %1, %4
       : tensor<4xf32>, tensor<4xf32>, tensor<8xf32>, tensor<4xf32>
 }
 
@@ -88,36 +87,34 @@ func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
 #sum = #whale.placement<[16] replicate 2 on [0, 1]>
 
 // The latest of the first class comes first, in both classes.
-// CHECK-LABEL: func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[EARLY:.*]] = stablehlo.negate %arg0
 // CHECK: %[[LATE:.*]] = stablehlo.negate %arg1
 // CHECK: %[[ALL:.*]] = whale.pack %[[LATE]], %[[EARLY]]
 // CHECK: %[[R:.*]] = whale.all_reduce %[[ALL]] channel 0
 // CHECK: %[[PARTS:.*]]:2 = whale.unpack %[[R]]
-// CHECK: return %[[PARTS]]#1, %[[PARTS]]#0
-func.func @rank_class_0(%x: tensor<16xf32>, %y: tensor<16xf32>)
-    -> (tensor<16xf32>, tensor<16xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+// CHECK: whale.return %[[PARTS]]#1, %[[PARTS]]#0
+whale.schedule ranks [0] @rank_class_0(%x: tensor<16xf32>, %y: tensor<16xf32>)
+    -> (tensor<16xf32>, tensor<16xf32>) {
   %a = stablehlo.negate %x : tensor<16xf32>
   %b = stablehlo.negate %y : tensor<16xf32>
   %0 = whale.all_reduce %a channel 0 from #terms to #sum
       : (tensor<16xf32>) -> tensor<16xf32>
   %1 = whale.all_reduce %b channel 1 from #terms to #sum
       : (tensor<16xf32>) -> tensor<16xf32>
-  return %0, %1 : tensor<16xf32>, tensor<16xf32>
+  whale.return %0, %1 : tensor<16xf32>, tensor<16xf32>
 }
-// CHECK-LABEL: func @rank_class_1
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
 // CHECK: %[[B:.*]] = stablehlo.negate %arg1
 // CHECK: %[[A:.*]] = stablehlo.negate %arg0
 // CHECK: whale.pack %[[B]], %[[A]]
-func.func @rank_class_1(%x: tensor<16xf32>, %y: tensor<16xf32>)
-    -> (tensor<16xf32>, tensor<16xf32>)
-    attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @rank_class_1(%x: tensor<16xf32>, %y: tensor<16xf32>)
+    -> (tensor<16xf32>, tensor<16xf32>) {
   %b = stablehlo.negate %y : tensor<16xf32>
   %a = stablehlo.negate %x : tensor<16xf32>
   %0 = whale.all_reduce %a channel 0 from #terms to #sum
       : (tensor<16xf32>) -> tensor<16xf32>
   %1 = whale.all_reduce %b channel 1 from #terms to #sum
       : (tensor<16xf32>) -> tensor<16xf32>
-  return %0, %1 : tensor<16xf32>, tensor<16xf32>
+  whale.return %0, %1 : tensor<16xf32>, tensor<16xf32>
 }

@@ -3,10 +3,10 @@
 // A rank without samples adds nothing to a gradient, however that is moved.
 // CHECK-LABEL: @rank_class_0
 // CHECK-NOT: stablehlo
-// CHECK: return %arg2
-func.func @rank_class_0(%a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
-                        %before: tensor<8x4xf32>) -> tensor<8x4xf32>
-    attributes {whale.ranks = array<i64: 0>} {
+// CHECK: whale.return %arg2
+whale.schedule ranks [0] @rank_class_0(
+    %a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
+    %before: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %half = stablehlo.constant dense<0.5> : tensor<8x4xf32>
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
       : (tensor<0x4xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
@@ -14,7 +14,7 @@ func.func @rank_class_0(%a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
       : (tensor<4x8xf32>) -> tensor<8x4xf32>
   %2 = stablehlo.multiply %1, %half : tensor<8x4xf32>
   %3 = stablehlo.add %before, %2 : tensor<8x4xf32>
-  return %3 : tensor<8x4xf32>
+  whale.return %3 : tensor<8x4xf32>
 }
 
 // -----
@@ -25,10 +25,10 @@ func.func @rank_class_0(%a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
 // CHECK-NOT: scatter
 // CHECK: %[[ROWS:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<4xf32>
 // CHECK: %[[TABLE:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<9x4xf32>
-// CHECK: return %[[ROWS]], %[[TABLE]]
-func.func @rank_class_0(%a: tensor<0x4xf32>, %index: tensor<0x1xi32>)
-    -> (tensor<4xf32>, tensor<9x4xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+// CHECK: whale.return %[[ROWS]], %[[TABLE]]
+whale.schedule ranks [0] @rank_class_0(
+    %a: tensor<0x4xf32>, %index: tensor<0x1xi32>)
+    -> (tensor<4xf32>, tensor<9x4xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %table = stablehlo.constant dense<0.0> : tensor<9x4xf32>
   %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add
@@ -42,7 +42,7 @@ func.func @rank_class_0(%a: tensor<0x4xf32>, %index: tensor<0x1xi32>)
         update_window_dims = [1], inserted_window_dims = [0],
         scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}
       : (tensor<9x4xf32>, tensor<0x1xi32>, tensor<0x4xf32>) -> tensor<9x4xf32>
-  return %0, %1 : tensor<4xf32>, tensor<9x4xf32>
+  whale.return %0, %1 : tensor<4xf32>, tensor<9x4xf32>
 }
 
 // -----
@@ -51,16 +51,16 @@ func.func @rank_class_0(%a: tensor<0x4xf32>, %index: tensor<0x1xi32>)
 // CHECK-LABEL: @rank_class_0
 // CHECK: stablehlo.divide %[[SUM:.*]], %{{.*}}
 // CHECK: stablehlo.multiply %[[SUM]], %arg1
-func.func @rank_class_0(%a: tensor<0x4xf32>, %scale: tensor<4xf32>)
-    -> (tensor<4xf32>, tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @rank_class_0(
+    %a: tensor<0x4xf32>, %scale: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %count = stablehlo.constant dense<0.0> : tensor<4xf32>
   %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add
       across dimensions = [0] : (tensor<0x4xf32>, tensor<f32>) -> tensor<4xf32>
   %1 = stablehlo.divide %0, %count : tensor<4xf32>
   %2 = stablehlo.multiply %0, %scale : tensor<4xf32>
-  return %1, %2 : tensor<4xf32>, tensor<4xf32>
+  whale.return %1, %2 : tensor<4xf32>, tensor<4xf32>
 }
 
 // -----
@@ -68,19 +68,18 @@ func.func @rank_class_0(%a: tensor<0x4xf32>, %scale: tensor<4xf32>)
 // Not what starts with something, nor maxima, nor other functions.
 // CHECK-LABEL: @rank_class_0
 // CHECK-COUNT-2: stablehlo.reduce(
-// CHECK: return
+// CHECK: whale.return
 // CHECK-LABEL: @other
 // CHECK: dot_general
-func.func @rank_class_0(%a: tensor<0x4xf32>)
-    -> (tensor<4xf32>, tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @rank_class_0(%a: tensor<0x4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>) {
   %one = stablehlo.constant dense<1.0> : tensor<f32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = stablehlo.reduce(%a init: %one) applies stablehlo.add
       across dimensions = [0] : (tensor<0x4xf32>, tensor<f32>) -> tensor<4xf32>
   %1 = stablehlo.reduce(%a init: %zero) applies stablehlo.maximum
       across dimensions = [0] : (tensor<0x4xf32>, tensor<f32>) -> tensor<4xf32>
-  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  whale.return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
 func.func @other(%a: tensor<0x4xf32>) -> tensor<4x4xf32> {
   %0 = stablehlo.dot_general %a, %a, contracting_dims = [0] x [0]
@@ -95,9 +94,8 @@ func.func @other(%a: tensor<0x4xf32>) -> tensor<4x4xf32> {
 #terms = #whale.placement<[4] partial sum 2 on [0, 1]>
 // CHECK-LABEL: @rank_class_0
 // CHECK: whale.all_reduce
-func.func @rank_class_0(%a: tensor<4xf32>) -> tensor<4xf32>
-    attributes {whale.ranks = array<i64: 0, 1>} {
+whale.schedule ranks [0, 1] @rank_class_0(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = whale.all_reduce %a channel 0 from #terms to #whole
       : (tensor<4xf32>) -> tensor<4xf32>
-  return %a : tensor<4xf32>
+  whale.return %a : tensor<4xf32>
 }

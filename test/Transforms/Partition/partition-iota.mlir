@@ -5,7 +5,7 @@
 // Half precision holds 256 and 3, but not 259: positions are added as
 // integers and rounded once, as on one device.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[IOTA:.*]] = stablehlo.iota dim = 0 : tensor<300xi32>
 // CHECK: %[[START:.*]] = whale.shard_offset {{.*}} : tensor<i32>
 // CHECK: %[[STARTS:.*]] = stablehlo.broadcast_in_dim %[[START]]

@@ -14,7 +14,7 @@ module {
   whale.virtual_device @vd0 [[0, 1]]
 
   // A contiguous range of rows: two blocks of four, or one.
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK-SAME: %[[A:.*]]: tensor<8x6xf32>
   // CHECK-SAME: %[[B:.*]]: tensor<6x6xf32>
   // CHECK-SAME: %[[I:.*]]: tensor<5x1xi32>

@@ -3,23 +3,23 @@
 // An order that was written by hand: the second stage computes both forwards
 // before the first backward, which no schedule but gpipe does.
 
-// CHECK-LABEL: func.func @rank_class_0
-// CHECK: %[[X0:.*]] = call @[[F0:.*]](%arg0)
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK: %[[X0:.*]] = func.call @[[F0:.*]](%arg0)
 // CHECK: whale.send_recv %[[X0]] channel 0
-// CHECK: %[[X1:.*]] = call @[[F0]](%arg1)
+// CHECK: %[[X1:.*]] = func.call @[[F0]](%arg1)
 // CHECK: whale.send_recv %[[X1]] channel 0
 // CHECK: %[[G0:.*]] = whale.send_recv channel 1
-// CHECK: call @[[B0:.*]](%[[G0]], %arg0,
+// CHECK: func.call @[[B0:.*]](%[[G0]], %arg0,
 // CHECK: %[[G1:.*]] = whale.send_recv channel 1
-// CHECK: call @[[B0]](%[[G1]], %arg1,
-// CHECK-LABEL: func.func @rank_class_1
+// CHECK: func.call @[[B0]](%[[G1]], %arg1,
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
 // CHECK: %[[R0:.*]] = whale.send_recv channel 0
-// CHECK: %[[Y0:.*]] = call @[[F1:.*]](%[[R0]])
+// CHECK: %[[Y0:.*]] = func.call @[[F1:.*]](%[[R0]])
 // CHECK: %[[R1:.*]] = whale.send_recv channel 0
-// CHECK: %[[Y1:.*]] = call @[[F1]](%[[R1]])
-// CHECK: %[[D0:.*]] = call @[[B1:.*]](%[[Y0]])
+// CHECK: %[[Y1:.*]] = func.call @[[F1]](%[[R1]])
+// CHECK: %[[D0:.*]] = func.call @[[B1:.*]](%[[Y0]])
 // CHECK: whale.send_recv %[[D0]] channel 1
-// CHECK: %[[D1:.*]] = call @[[B1]](%[[Y1]])
+// CHECK: %[[D1:.*]] = func.call @[[B1]](%[[Y1]])
 // CHECK: whale.send_recv %[[D1]] channel 1
 #first = #whale.placement<[4] on [0]>
 #second = #whale.placement<[4] on [1]>

@@ -4,7 +4,7 @@
 
 // The padding of an empty operand is whole, and cut by who uses it.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: stablehlo.pad {{.*}} -> tensor<6x2xf32>
 // CHECK: stablehlo.add {{.*}} : tensor<2x2xf32>
 func.func @main(%a: tensor<0x2xf32>,

@@ -4,11 +4,11 @@
 // A value that both devices have becomes a sum of terms: one device keeps it,
 // the other one gets zeros.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: (%[[X:[^:]*]]: tensor<8xf32>
 // CHECK: %[[TERM:.*]] = whale.local_slice %[[X]] channel 0
 // CHECK: %[[SUM:.*]] = whale.all_reduce %[[TERM]] channel 1
-// CHECK: return %[[SUM]]
+// CHECK: whale.return %[[SUM]]
 #both = #whale.placement<[8] replicate 2 on [0, 1]>
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>
 module {
@@ -26,11 +26,11 @@ module {
 // A task graph drops what a device has of a value, for which nothing moves, and
 // so does a later one of the moment, from what is left of the first.
 
-// CHECK-LABEL: func.func @rank_class_0
-// CHECK: %[[ONE:.*]]:2 = call @segment_0(%arg0)
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK: %[[ONE:.*]]:2 = func.call @segment_0(%arg0)
 // CHECK: %[[ALL:.*]] = whale.broadcast %[[ONE]]#1
-// CHECK: call @segment_1(%[[ONE]]#0, %[[ALL]],
-// CHECK-LABEL: func.func @rank_class_1
+// CHECK: func.call @segment_1(%[[ONE]]#0, %[[ALL]],
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
 // CHECK-NOT: call
 // CHECK-LABEL: func.func private @segment_0
 // CHECK: %[[TANH:.*]] = stablehlo.tanh

@@ -10,13 +10,13 @@
 module {
   whale.cluster @cluster {kinds = {cpu = {flops = {f32 = 1.0e12 : f64}, memory_bandwidth = 1.0e11 : f64, memory_bytes = 274877906944 : i64}}, nodes = [{devices = [{count = 4 : i64, kind = "cpu"}], name = "local"}]}
   whale.virtual_device @vd0 [[0, 1]]
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK: %[[SUM:.*]] = whale.reduce_scatter %{{.*}} to #[[ONE]] : (tensor<f32>) -> tensor<f32>
   // CHECK: whale.broadcast %[[SUM]] {{.*}} : (tensor<f32>) -> tensor<f32>
-  // CHECK-LABEL: func.func @rank_class_1
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
   // CHECK: whale.reduce_scatter %{{.*}} to #[[ONE]] : (tensor<f32>) -> ()
   // CHECK: whale.broadcast channel {{.*}} : () -> tensor<f32>
-  // CHECK-LABEL: func.func @rank_class_2
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_2
   // CHECK-NOT: whale.reduce_scatter
   // CHECK: whale.broadcast channel {{.*}} : () -> tensor<f32>
   func.func public @main() -> tensor<f32> {

@@ -11,9 +11,8 @@
 module {
   whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
 
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule ranks [0] @rank_class_0
   // CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<3x6xf32>
-  // CHECK-SAME: whale.ranks = array<i64: 0>
   // CHECK: %[[START:.*]] = whale.shard_offset 0
   // CHECK: %[[SHIFT:.*]] = stablehlo.broadcast_in_dim %[[START]]
   // CHECK: %[[AT:.*]] = stablehlo.subtract %{{.*}}, %[[SHIFT]] : tensor<5xi32>
@@ -21,9 +20,8 @@ module {
   // CHECK: stablehlo.compare GE, %[[AT]], %{{.*}}
   // CHECK: %[[MINE:.*]] = stablehlo.select {{.*}} tensor<5x1xi32>
   // CHECK: "stablehlo.scatter"(%[[T]], %[[MINE]]
-  // CHECK-LABEL: func.func @rank_class_1
+  // CHECK-LABEL: whale.schedule ranks [1] @rank_class_1
   // CHECK-SAME: %[[T:[a-z0-9]+]]: tensor<5x6xf32>
-  // CHECK-SAME: whale.ranks = array<i64: 1>
   // CHECK: "stablehlo.scatter"(%[[T]], %{{.*}}
   func.func public @main(%t: tensor<8x6xf32> {whale.placement = #rows},
                          %i: tensor<5x1xi32> {whale.placement = #at},

@@ -8,15 +8,15 @@
 // Four micro-batches call one segment. The sum begins with what a term is added
 // to without a change, and is exchanged once, behind them.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-NOT: dot_general
 // CHECK-DAG: %[[X0:.*]] = whale.view %arg1 offset 0 :
 // CHECK-DAG: %[[NONE:.*]] = stablehlo.constant dense<-0.000000e+00> : tensor<f32>
-// CHECK: %[[S0:.*]] = call @segment_0(%[[X0]], %arg0, %[[NONE]])
+// CHECK: %[[S0:.*]] = func.call @segment_0(%[[X0]], %arg0, %[[NONE]])
 // CHECK: %[[X1:.*]] = whale.view %arg1 offset 16 :
-// CHECK: %[[S1:.*]] = call @segment_0(%[[X1]], %arg0, %[[S0]])
-// CHECK: %[[S2:.*]] = call @segment_0(%{{.*}}, %arg0, %[[S1]])
-// CHECK: %[[S3:.*]] = call @segment_0(%{{.*}}, %arg0, %[[S2]])
+// CHECK: %[[S1:.*]] = func.call @segment_0(%[[X1]], %arg0, %[[S0]])
+// CHECK: %[[S2:.*]] = func.call @segment_0(%{{.*}}, %arg0, %[[S1]])
+// CHECK: %[[S3:.*]] = func.call @segment_0(%{{.*}}, %arg0, %[[S2]])
 // CHECK: whale.all_reduce %[[S3]]
 // CHECK: func.func private @segment_0(%arg0: tensor<2x8xf32>, %arg1: tensor<8x8xf32>, %arg2: tensor<f32> {whale.last_use})
 // CHECK-SAME: whale.segment
@@ -44,10 +44,10 @@ module attributes {whale.config = {num_micro_batch = 4 : i64},
 // Where a moment starts and where a rank's samples start are operands: segments
 // differ in neither.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[RANK:.*]] = whale.shard_offset 0
-// CHECK: call @segment_0(%[[M0:[^,]*]], %{{[^,]*}}, %{{[^,]*}}, %[[RANK]])
-// CHECK: call @segment_0(%[[M1:[^,]*]], %{{[^,]*}}, %{{[^,]*}}, %[[RANK]])
+// CHECK: func.call @segment_0(%[[M0:[^,]*]], %{{[^,]*}}, %{{[^,]*}}, %[[RANK]])
+// CHECK: func.call @segment_0(%[[M1:[^,]*]], %{{[^,]*}}, %{{[^,]*}}, %[[RANK]])
 // CHECK: func.func private @segment_0
 // CHECK-NOT: shard_offset
 // CHECK: stablehlo.iota
@@ -72,15 +72,15 @@ module attributes {whale.config = {num_micro_batch = 2 : i64},
 // What a stage receives and sends is between its calls, in a segment of
 // its own stage alone.
 
-// CHECK-LABEL: func.func @rank_class_0
-// CHECK-COUNT-4: call @segment_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK-COUNT-4: func.call @segment_0
 // CHECK-NOT: call
-// CHECK-LABEL: func.func @rank_class_1
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
 // CHECK: %[[R0:.*]] = whale.send_recv
-// CHECK: call @segment_1(%[[R0]], %arg1,
+// CHECK: func.call @segment_1(%[[R0]], %arg1,
 // CHECK: %[[R1:.*]] = whale.send_recv
-// CHECK-NEXT: call @segment_1(%[[R1]], %arg1,
-// CHECK-COUNT-2: call @segment_1
+// CHECK-NEXT: func.call @segment_1(%[[R1]], %arg1,
+// CHECK-COUNT-2: func.call @segment_1
 // CHECK-NOT: call
 // CHECK-LABEL: func.func private @segment_0
 // CHECK-NOT: send_recv

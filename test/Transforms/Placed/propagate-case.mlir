@@ -6,7 +6,7 @@
 // Branches end in one layout: samples stay where they are, a sum that another
 // branch has a whole value for is reduced in its own.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[H:.*]] = stablehlo.dot_general {{.*}} -> tensor<4x16xf32>
 // CHECK: "stablehlo.case"
 // CHECK: %[[T:.*]] = stablehlo.tanh %[[H]] : tensor<4x16xf32>
@@ -38,7 +38,7 @@ func.func @main(%w: tensor<4x16xf32>,
 
 // Sums of all branches are one sum behind them, and zeros are terms of it.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[G:.*]]:2 = "stablehlo.case"
 // CHECK-NOT: all_reduce
 // CHECK: }) : (tensor<i32>) -> (tensor<4x4xf32>, tensor<f32>)
@@ -75,7 +75,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
 
 // So is what leaves any other reduction as it is: false of "or".
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[ANY:.*]] = "stablehlo.case"
 // CHECK-NOT: all_reduce
 // CHECK: }) : (tensor<i32>) -> tensor<i1>
@@ -102,7 +102,7 @@ func.func @main(%x: tensor<8xi1> {whale.batch_dim = 0 : i64},
 // A sum and a largest value have no layout in common, and what no branch needs
 // in a certain one is made as it is wanted.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: "stablehlo.case"
 // CHECK: %[[MAX:.*]] = whale.all_reduce
 // CHECK: stablehlo.return %[[MAX]], %{{.*}} : tensor<4xf32>, tensor<4x4xf32>
@@ -141,7 +141,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
 
 // A micro-batch may leave a branch as it came in.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: "stablehlo.case"
 // CHECK: stablehlo.return %{{.*}} : tensor<2x4xf32>
 // CHECK: stablehlo.return %{{.*}} : tensor<2x4xf32>

@@ -6,7 +6,7 @@
 // split. Tokens travel to their experts and back, and so do their gradients:
 // each time an all-to-all, and nothing is gathered.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: %arg0: tensor<1x6x10xf32>
 // CHECK-SAME: %arg1: tensor<1x10x6xf32>
 // CHECK-SAME: %arg2: tensor<2x3x6xf32>

@@ -5,7 +5,7 @@
 // Constants, iotas and broadcasts of whole values are made in shards where
 // that is how they are used: nothing is computed whole and then cut.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-NOT: whale.local_slice
 // CHECK-DAG: stablehlo.constant dense<2.000000e+00> : tensor<4x6xf32>
 // CHECK-DAG: stablehlo.broadcast_in_dim {{.*}} : (tensor<6xf32>) -> tensor<4x6xf32>

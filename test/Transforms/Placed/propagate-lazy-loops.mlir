@@ -7,7 +7,7 @@
 // drawn in shards, also those of a key that another loop has read before. All
 // values that take turns are laid out alike.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-COUNT-2: stablehlo.xor {{.*}} : tensor<4x6xui32>
 // CHECK-NOT: tensor<8x6x
 // CHECK-NOT: whale.all_
@@ -74,7 +74,7 @@ func.func @main(%key: tensor<2xui32>,
 // iteration, as products of all rows do, everybody computes it whole and takes
 // a part of the result.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-NOT: whale.all_
 // CHECK: %[[LOOP:.*]]:2 = stablehlo.while
 // CHECK: stablehlo.dot_general {{.*}} -> tensor<8x8xf32>
@@ -117,7 +117,7 @@ func.func @main(%w: tensor<8x8xf32>,
 // One that was drawn in shards is drawn whole after all where somebody needs
 // all of it: that takes no exchange.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-NOT: whale.all_
 // CHECK: %[[LOOP:.*]]:2 = stablehlo.while
 // CHECK: stablehlo.multiply {{.*}} : tensor<8x8xf32>

@@ -8,11 +8,10 @@
 
 // CHECK-DAG: #[[W:.*]] = #whale.placement<[4, 16] replicate 2 split 1 (8, 8) on [0, 1, 2, 3]>
 // CHECK-DAG: #[[G:.*]] = #whale.placement<[4, 16] partial sum 2 split 1 (8, 8) on [0, 1, 2, 3]>
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule ranks [0, 1, 2, 3] @rank_class_0
 // CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<4x8xf32>
 // CHECK-SAME: whale.placement = #[[W]]}
 // CHECK-SAME: %{{[a-z0-9]+}}: tensor<4x4xf32>
-// CHECK-SAME: whale.ranks = array<i64: 0, 1, 2, 3>
 // CHECK: stablehlo.dot_general
 // CHECK: %[[TERM:.*]] = stablehlo.dot_general {{.*}} -> tensor<4x8xf32>
 // CHECK: %[[SUM:.*]] = whale.all_reduce %[[TERM]] channel 0 from #[[G]] to #[[W]]

@@ -20,10 +20,9 @@
 // CHECK-NOT: whale.reshard
 // CHECK: whale.task_graph "default" apply
 
-// PART-LABEL: func.func @rank_class_0
+// PART-LABEL: whale.schedule ranks [0, 1] @rank_class_0
 // PART-SAME: %arg0: tensor<4x16xf32>
 // PART-SAME: %arg1: tensor<4x4xf32>
-// PART-SAME: whale.ranks = array<i64: 0, 1>
 // PART: stablehlo.dot_general {{.*}} -> tensor<4x16xf32>
 // PART: stablehlo.dot_general {{.*}} -> tensor<4x16xf32>
 // PART-COUNT-1: whale.all_reduce

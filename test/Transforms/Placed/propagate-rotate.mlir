@@ -8,15 +8,15 @@
 // one 12 samples of 16. That 5 and not 4 of them go to the second, one
 // micro-batch is shared 2 and 2: its samples are exchanged before all others.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: tensor<12x8xf32>
 // CHECK: %[[SAMPLES:.*]] = whale.all_to_all
 // CHECK-SAME: (tensor<3x8xf32>) -> tensor<2x8xf32>
-// CHECK: call @[[THREE:.*]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
-// CHECK: call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
-// CHECK: call @[[TWO:.*]](%[[SAMPLES]], {{.*}}) : (tensor<2x8xf32>, tensor<8x8xf32>,
-// CHECK: call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
-// CHECK-LABEL: func.func @rank_class_1
+// CHECK: func.call @[[THREE:.*]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
+// CHECK: func.call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
+// CHECK: func.call @[[TWO:.*]](%[[SAMPLES]], {{.*}}) : (tensor<2x8xf32>, tensor<8x8xf32>,
+// CHECK: func.call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
 // CHECK-SAME: tensor<4x8xf32>
 // CHECK: (tensor<1x8xf32>) -> tensor<2x8xf32>
 module attributes {whale.config = {num_micro_batch = 4 : i64},

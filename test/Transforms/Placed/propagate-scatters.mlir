@@ -11,7 +11,7 @@
 // bytes are sent as for the sum, and each device has half of the rest to do.
 
 // LARGE: remark: sums of split products are scattered
-// LARGE-LABEL: func.func @rank_class_0
+// LARGE-LABEL: whale.schedule {{.*}}@rank_class_0
 // LARGE: %[[PART:.*]] = whale.reduce_scatter
 // LARGE: %[[SUM:.*]] = stablehlo.add %{{.*}}, %[[PART]] : tensor<2048x256xf32>
 // LARGE: stablehlo.multiply %[[SUM]], %[[SUM]] : tensor<2048x256xf32>
@@ -24,7 +24,7 @@
 // Devices meet once for a small sum, not twice.
 
 // SMALL-NOT: scattered
-// SMALL-LABEL: func.func @rank_class_0
+// SMALL-LABEL: whale.schedule {{.*}}@rank_class_0
 // SMALL: stablehlo.dot_general
 // SMALL: stablehlo.dot_general
 // SMALL-NEXT: whale.all_reduce

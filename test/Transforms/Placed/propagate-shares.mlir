@@ -7,7 +7,7 @@
 // columns that it holds, and the momentum is stored like the parameter
 // although it meets the gradient first.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: %arg0: tensor<8x2xf32>
 // CHECK-SAME: %arg1: tensor<8x2xf32>
 // CHECK-NOT: -> tensor<8x8xf32>
@@ -55,7 +55,7 @@ func.func @main(%w: tensor<8x8xf32> {whale.fed_by = 0 : i64},
 // Parameters that are joined before they are used are parameters too, and two
 // heads are too few for four devices.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: %arg0: tensor<8x1xf32>
 // CHECK-SAME: %arg1: tensor<8x1xf32>
 func.func @main(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>,

@@ -14,23 +14,22 @@
 // BALANCE-SAME: device 0: 2 of 6 samples (1 0 0 1 0 0)
 // BALANCE-SAME: device 1: 2 of 6 samples (0 1 0 0 1 0)
 // BALANCE-SAME: device 2: 2 of 6 samples (0 0 1 0 0 1)
-// CHECK: func.func @rank_class_0(
+// CHECK: whale.schedule ranks [0] @rank_class_0(
 // CHECK-SAME: %[[W:[^ ]*]]: tensor<8x8xf32>
 // CHECK-SAME: %[[X:[^ ]*]]: tensor<6x8xf32>
-// CHECK-SAME: whale.ranks = array<i64: 0>
 // CHECK-NOT: {{= whale.}}
 // CHECK: %[[FIRST:.*]] = whale.view %[[X]] offset 0 :
 // CHECK-NOT: {{= whale.}}
-// CHECK: call @segment_0(%[[FIRST]], %[[W]],
-// CHECK: call @segment_0(%{{.*}}, %[[W]],
+// CHECK: func.call @segment_0(%[[FIRST]], %[[W]],
+// CHECK: func.call @segment_0(%{{.*}}, %[[W]],
 // CHECK-NOT: call
 // CHECK: whale.all_reduce
 // CHECK-SAME: (tensor<f32>) -> tensor<f32>
-// CHECK: func.func @rank_class_1(
-// CHECK-COUNT-2: call @segment
+// CHECK: whale.schedule {{.*}}@rank_class_1(
+// CHECK-COUNT-2: func.call @segment
 // CHECK-NOT: call
-// CHECK: func.func @rank_class_2(
-// CHECK-COUNT-2: call @segment
+// CHECK: whale.schedule {{.*}}@rank_class_2(
+// CHECK-COUNT-2: func.call @segment
 // CHECK-NOT: call
 // CHECK: func.func private @segment_0
 // CHECK: reshape %{{.*}} : (tensor<1x8xf32>) -> tensor<8xf32>
@@ -64,13 +63,13 @@ module attributes {whale.config = {num_micro_batch = 6 : i64},
 // BALANCE-SAME: device 0: 1 of 2 samples (1 0)
 // BALANCE-SAME: device 1: 1 of 2 samples (0 1)
 // BALANCE-SAME: device 2: 0 of 2 samples (0 0)
-// CHECK: func.func @rank_class_0(
-// CHECK: call @segment
+// CHECK: whale.schedule {{.*}}@rank_class_0(
+// CHECK: func.call @segment
 // CHECK-NOT: call
-// CHECK: func.func @rank_class_1(
-// CHECK: call @segment
+// CHECK: whale.schedule {{.*}}@rank_class_1(
+// CHECK: func.call @segment
 // CHECK-NOT: call
-// CHECK: func.func @rank_class_2(
+// CHECK: whale.schedule {{.*}}@rank_class_2(
 // CHECK-NOT: call
 // CHECK: %[[NONE:.*]] = stablehlo.constant dense<0.0{{.*}}> : tensor<8xf32>
 // CHECK: whale.all_reduce %[[NONE]]

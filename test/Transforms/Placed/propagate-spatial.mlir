@@ -34,20 +34,17 @@ module {
   // CHECK-SAME: whale.placements = [#[[HALF]]]
 
   // Ranks with as many rows and another padding are another class.
-  // LOCAL-LABEL: @rank_class_0
-  // LOCAL-SAME: whale.ranks = array<i64: 0>
+  // LOCAL-LABEL: whale.schedule ranks [0] @rank_class_0
   // LOCAL: whale.local_slice {{.*}} -> tensor<1x33x128x4xf32>
   // LOCAL: pad = {{\[\[}}1, 0], [1, 1]]
   // LOCAL: whale.send_recv {{.*}} : (tensor<1x32x128x4xf32>) -> tensor<1x33x128x4xf32>
   // LOCAL: pad = {{\[\[}}0, 0], [0, 1]]
-  // LOCAL-LABEL: @rank_class_1
-  // LOCAL-SAME: whale.ranks = array<i64: 1>
+  // LOCAL-LABEL: whale.schedule ranks [1] @rank_class_1
   // LOCAL: whale.local_slice {{.*}} -> tensor<1x66x128x4xf32>
   // LOCAL: pad = {{\[\[}}0, 0], [1, 1]]
   // LOCAL: whale.send_recv {{.*}} : (tensor<1x64x128x4xf32>) -> tensor<1x65x128x4xf32>
   // LOCAL: pad = {{\[\[}}0, 0], [0, 1]]
-  // LOCAL-LABEL: @rank_class_2
-  // LOCAL-SAME: whale.ranks = array<i64: 2>
+  // LOCAL-LABEL: whale.schedule ranks [2] @rank_class_2
   // LOCAL: whale.local_slice {{.*}} -> tensor<1x33x128x4xf32>
   // LOCAL: pad = {{\[\[}}0, 1], [1, 1]]
   // LOCAL: whale.send_recv {{.*}} : (tensor<1x32x128x4xf32>) -> tensor<1x32x128x4xf32>

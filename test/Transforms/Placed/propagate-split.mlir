@@ -5,7 +5,7 @@
 // A column split followed by a row split: one all-reduce forward, one backward,
 // and parameters that are never gathered.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: %arg0: tensor<4x8xf32>
 // CHECK-SAME: %arg1: tensor<8x4xf32>
 // CHECK-SAME: %arg2: tensor<6x4xf32>

@@ -5,7 +5,7 @@
 // Nothing says where the optimizer begins, and its first use of the gradient
 // could do with terms of the sum. The second can't, so both get the sum.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[TERM:.*]] = stablehlo.dot_general
 // CHECK-NEXT: %[[SUM:.*]] = whale.all_reduce %[[TERM]]
 // CHECK: stablehlo.multiply %[[SUM]], %{{.*}}
@@ -35,7 +35,7 @@ func.func @main(%m: tensor<4x4xf32> {whale.fed_by = 0 : i64},
 // A sum over the mini-batch is smaller than what is made of it: it is reduced
 // before it is broadcast.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: whale.all_reduce {{.*}} (tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NOT: whale.{{all|reduce}}
 // CHECK: stablehlo.subtract {{.*}} : tensor<4x4xf32>
@@ -60,7 +60,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
 // What the sum begins with is a zero that another TaskGraph holds; it is a zero
 // all the same, and terms are added up on every device.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: stablehlo.reduce{{.*}} (tensor<4x4xf32>, tensor<f32>) -> tensor<f32>
 // CHECK: whale.all_reduce {{.*}} (tensor<f32>) -> tensor<f32>
 func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
@@ -86,7 +86,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
 // The norm of several gradients: what each device has of all of them is added
 // up first, and reduced once.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-NOT: whale.all_reduce
 // CHECK: stablehlo.add {{.*}} : tensor<f32>
 // CHECK-NEXT: whale.all_reduce {{.*}} (tensor<f32>) -> tensor<f32>

@@ -6,7 +6,7 @@
 // term of the sum between them; but what the body needs whole is reduced once,
 // before the loop.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[FIRST:.*]]:2 = stablehlo.while
 // CHECK-NOT: whale.
 // CHECK: %[[SECOND:.*]]:2 = stablehlo.while({{.*}} = %[[FIRST]]#1)

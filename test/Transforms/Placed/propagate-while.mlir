@@ -5,7 +5,7 @@
 // A gradient that a loop accumulates stays a term of the sum in every round,
 // and is reduced once, behind the loop.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: %[[W:.*]]: tensor<4x16xf32>
 // CHECK-SAME: %[[X:.*]]: tensor<4x4xf32>
 // CHECK: %[[LOOP:.*]]:2 = stablehlo.while

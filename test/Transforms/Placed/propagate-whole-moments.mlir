@@ -4,12 +4,12 @@
 
 // Micro-batches of what has no dimension of samples leave no shares to rotate.
 
-// CHECK-LABEL: func.func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: tensor<2x8xf32>
 // CHECK: %[[ALL:.*]] = whale.all_gather
 // CHECK: stablehlo.slice %[[ALL]] [0:8, 0:2]
 // CHECK: stablehlo.slice %[[ALL]] [0:8, 2:4]
-// CHECK-COUNT-2: call @segment_0
+// CHECK-COUNT-2: func.call @segment_0
 // CHECK: func.func private @segment_0
 // CHECK: stablehlo.tanh
 // CHECK: stablehlo.add

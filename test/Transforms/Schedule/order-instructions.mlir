@@ -14,10 +14,9 @@ module {
 
   // What is large is used up before the next large value is made, through
   // views as well.
-  // CHECK-LABEL: func.func @rank_class_0
-  func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
-      -> (tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0] @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>) {
     // CHECK: launch @spread(%arg0)
     // CHECK: launch @sum
     // CHECK: launch @spread(%arg1)
@@ -28,7 +27,7 @@ module {
     %w = stablehlo.reshape %v : (tensor<8x8xf32>) -> tensor<64xf32>
     %c = whale.launch @sum(%w) : (tensor<64xf32>) -> tensor<4xf32>
     %d = whale.launch @sum(%b) : (tensor<64xf32>) -> tensor<4xf32>
-    return %c, %d : tensor<4xf32>, tensor<4xf32>
+    whale.return %c, %d : tensor<4xf32>, tensor<4xf32>
   }
 }
 
@@ -50,10 +49,10 @@ module {
 
   // Collectives keep their places: the same instructions around them stay on
   // their sides.
-  // CHECK-LABEL: func.func @rank_class_0
-  func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
-      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0, 1>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0, 1] @rank_class_0(
+      %x: tensor<4xf32>, %y: tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
     // CHECK: launch @spread(%arg0)
     // CHECK: launch @spread(%arg1)
     // CHECK: whale.all_reduce
@@ -65,7 +64,7 @@ module {
       : (tensor<4xf32>) -> tensor<4xf32>
     %c = whale.launch @sum(%a) : (tensor<64xf32>) -> tensor<4xf32>
     %d = whale.launch @sum(%b) : (tensor<64xf32>) -> tensor<4xf32>
-    return %c, %d, %r : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+    whale.return %c, %d, %r : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 }
 
@@ -94,7 +93,7 @@ module {
 
   // What reuses the memory of a carried tensor comes after all that read
   // it: %d after %c, though less would be alive the other way round.
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK: } do {
   // CHECK: [[OLD:%.*]] = whale.launch @sum(%iterArg)
   // CHECK: launch @write(%iterArg
@@ -102,9 +101,8 @@ module {
   // CHECK: launch @spread(%iterArg_0)
   // CHECK: launch @sum
   // CHECK: launch @sum
-  func.func @rank_class_0(%x: tensor<64xf32>, %y: tensor<4xf32>)
-      -> (tensor<64xf32>, tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0>} {
+  whale.schedule ranks [0] @rank_class_0(%x: tensor<64xf32>, %y: tensor<4xf32>)
+      -> (tensor<64xf32>, tensor<4xf32>, tensor<4xf32>) {
     %r:3 = stablehlo.while(%iterArg = %x, %iterArg_0 = %y, %iterArg_1 = %y)
         : tensor<64xf32>, tensor<4xf32>, tensor<4xf32>
     cond {
@@ -120,6 +118,6 @@ module {
         : (tensor<64xf32>, tensor<4xf32>) -> tensor<64xf32>
       stablehlo.return %w, %d, %e : tensor<64xf32>, tensor<4xf32>, tensor<4xf32>
     }
-    return %r#0, %r#1, %r#2 : tensor<64xf32>, tensor<4xf32>, tensor<4xf32>
+    whale.return %r#0, %r#1, %r#2 : tensor<64xf32>, tensor<4xf32>, tensor<4xf32>
   }
 }

@@ -13,14 +13,13 @@ module {
   }
 
   // The second kernel works in place; the reshape is another look at it.
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK-SAME: whale.arena_bytes = 64
   // CHECK-SAME: whale.buffers = [{argument = 0 : i64, bytes = 16 : i64},
   // CHECK-SAME: {arena = 0 : i64, bytes = 16 : i64},
   // CHECK-SAME: {bytes = 4 : i64, result = 0 : i64}]
   // CHECK-SAME: whale.result_buffers = array<i64: 2>
-  func.func @rank_class_0(%arg0: tensor<4xf32>) -> tensor<f32>
-      attributes {whale.ranks = array<i64: 0>} {
+  whale.schedule ranks [0] @rank_class_0(%arg0: tensor<4xf32>) -> tensor<f32> {
     // CHECK: whale.launch @k0(%{{.*}}) {whale.out = array<i64: 1>}
     %0 = whale.launch @k0(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
     // CHECK: whale.launch @k0(%{{.*}}) {inplace = array<i64: 0>, whale.out = array<i64: 1>}
@@ -31,7 +30,7 @@ module {
     %3 = stablehlo.reshape %2 : (tensor<2x2xf32>) -> tensor<4xf32>
     // CHECK: whale.launch @k1(%{{.*}}) {whale.out = array<i64: 2>}
     %4 = whale.launch @k1(%3) : (tensor<4xf32>) -> tensor<f32>
-    return %4 : tensor<f32>
+    whale.return %4 : tensor<f32>
   }
 }
 
@@ -47,21 +46,20 @@ module {
   }
 
   // The first donated argument is read after its update, the second is not.
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK-SAME: -> (tensor<4xf32>, tensor<4xf32> {whale.alias = 1 : i64})
   // CHECK-SAME: whale.result_buffers = array<i64: [[R0:[0-9]+]], 1>
-  func.func @rank_class_0(
+  whale.schedule ranks [0] @rank_class_0(
       %arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32},
       %arg1: tensor<4xf32> {whale.donated, whale.fed_by = 1 : i64})
-      -> (tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0>} {
+      -> (tensor<4xf32>, tensor<4xf32>) {
     // CHECK: whale.out = array<i64: [[R0]]>
     %0 = whale.launch @update(%arg0, %arg1) {inplace = array<i64: 0>}
        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     // CHECK: whale.out = array<i64: 1>
     %1 = whale.launch @update(%arg1, %arg0) {inplace = array<i64: 0>}
        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+    whale.return %0, %1 : tensor<4xf32>, tensor<4xf32>
   }
 }
 
@@ -77,24 +75,24 @@ module {
   }
 
   // What one class of ranks cannot do in place, no class does.
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK-NOT: whale.alias
-  // CHECK: return {whale.copies = array<i64: 1, 2>}
+  // CHECK: whale.return {whale.copies = array<i64: 1, 2>}
   // CHECK-NOT: whale.alias
-  // CHECK: return {whale.copies = array<i64: 0, 2>}
-  func.func @rank_class_0(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32})
-      -> (tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0>} {
+  // CHECK: whale.return {whale.copies = array<i64: 0, 2>}
+  whale.schedule ranks [0] @rank_class_0(
+      %arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32})
+      -> (tensor<4xf32>, tensor<4xf32>) {
     %0 = whale.launch @update(%arg0) {inplace = array<i64: 0>}
        : (tensor<4xf32>) -> tensor<4xf32>
-    return %0, %0 : tensor<4xf32>, tensor<4xf32>
+    whale.return %0, %0 : tensor<4xf32>, tensor<4xf32>
   }
-  func.func @rank_class_1(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32})
-      -> (tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 1>} {
+  whale.schedule ranks [1] @rank_class_1(
+      %arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32})
+      -> (tensor<4xf32>, tensor<4xf32>) {
     %0 = whale.launch @update(%arg0) {inplace = array<i64: 0>}
        : (tensor<4xf32>) -> tensor<4xf32>
-    return %0, %arg0 : tensor<4xf32>, tensor<4xf32>
+    whale.return %0, %arg0 : tensor<4xf32>, tensor<4xf32>
   }
 }
 
@@ -120,7 +118,7 @@ module {
 
   // The array that the loop fills stays where it is; the counter starts from
   // a constant, which is copied once. The limit is no iteration's to change.
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK: %[[N:.*]] = stablehlo.constant {whale.out = array<i64: [[NB:.*]]>} dense<8>
   // CHECK: stablehlo.while
   // CHECK-SAME: whale.copies = array<i64: [[C:[0-9]+]], [[I:[0-9]+]]>,
@@ -128,9 +126,10 @@ module {
   // CHECK: whale.launch @row{{.*}}whale.out = array<i64: [[Y]]>
   // CHECK: whale.launch @next{{.*}}whale.out = array<i64: [[I]]>
   // CHECK-NOT: whale.copies
-  // CHECK: return
-  func.func @rank_class_0(%arg0: tensor<8x4xf32> {tf.aliasing_output = 0 : i32})
-      -> tensor<8x4xf32> attributes {whale.ranks = array<i64: 0>} {
+  // CHECK: whale.return
+  whale.schedule ranks [0] @rank_class_0(
+      %arg0: tensor<8x4xf32> {tf.aliasing_output = 0 : i32})
+      -> tensor<8x4xf32> {
     %zero = stablehlo.constant dense<0> : tensor<i32>
     %eight = stablehlo.constant dense<8> : tensor<i32>
     %0:3 = stablehlo.while(%i = %zero, %n = %eight, %ys = %arg0)
@@ -146,18 +145,17 @@ module {
          : (tensor<i32>) -> tensor<i32>
       stablehlo.return %2, %n, %1 : tensor<i32>, tensor<i32>, tensor<8x4xf32>
     }
-    return %0#2 : tensor<8x4xf32>
+    whale.return %0#2 : tensor<8x4xf32>
   }
 }
 
 // -----
 
-// CHECK-LABEL: func.func @rank_class_0
-// CHECK: return {whale.copies = array<i64: 0, 1, 0, 2>}
-func.func @rank_class_0(%arg0: tensor<4xf32>)
-    -> (tensor<4xf32>, tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
-  return %arg0, %arg0 : tensor<4xf32>, tensor<4xf32>
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK: whale.return {whale.copies = array<i64: 0, 1, 0, 2>}
+whale.schedule ranks [0] @rank_class_0(%arg0: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>) {
+  whale.return %arg0, %arg0 : tensor<4xf32>, tensor<4xf32>
 }
 
 // -----
@@ -165,10 +163,10 @@ func.func @rank_class_0(%arg0: tensor<4xf32>)
 // A product is added in the buffer of its addend; one that is read later is
 // copied first.
 module {
-  // CHECK-LABEL: func.func @rank_class_0
-  func.func @rank_class_0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>)
-      -> (tensor<4x4xf32>, tensor<4x4xf32>)
-      attributes {whale.ranks = array<i64: 0>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0] @rank_class_0(
+      %a: tensor<4x4xf32>, %b: tensor<4x4xf32>)
+      -> (tensor<4x4xf32>, tensor<4x4xf32>) {
     // CHECK: %[[P:.*]] = whale.matmul %arg0, %arg1 {
     // CHECK-SAME: whale.out = array<i64: [[B:[0-9]+]]>
     %0 = whale.matmul %a, %b {batch = array<i64>, m = array<i64: 4, 4, 4>,
@@ -187,7 +185,7 @@ module {
         m = array<i64: 4, 4, 4>, n = array<i64: 4, 1, 1>,
         k = array<i64: 4, 1, 4>}
       : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-    return %1, %2 : tensor<4x4xf32>, tensor<4x4xf32>
+    whale.return %1, %2 : tensor<4x4xf32>, tensor<4x4xf32>
   }
 }
 
@@ -206,7 +204,7 @@ module {
   }
   // The gradients are written, reduced and read side by side: no copies, and
   // the parameters are updated where they are.
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK-SAME: whale.arena_bytes = 128
   // CHECK-SAME: whale.buffers = [
   // CHECK-SAME: {argument = 0 : i64, bytes = 64 : i64}
@@ -222,10 +220,10 @@ module {
   // CHECK: whale.unpack {{.*}}whale.out = array<i64: 3, 4>
   // CHECK: whale.launch @sgd_a({{.*}}whale.out = array<i64: 0>
   // CHECK: whale.launch @sgd_b({{.*}}whale.out = array<i64: 1>
-  func.func @rank_class_0(%p: tensor<4x4xf32> {whale.donated},
-                          %q: tensor<8xf32> {whale.donated})
-      -> (tensor<4x4xf32>, tensor<8xf32>)
-      attributes {whale.ranks = array<i64: 0, 1>} {
+  whale.schedule ranks [0, 1] @rank_class_0(
+      %p: tensor<4x4xf32> {whale.donated},
+      %q: tensor<8xf32> {whale.donated})
+      -> (tensor<4x4xf32>, tensor<8xf32>) {
     %0 = whale.launch @a(%p) : (tensor<4x4xf32>) -> tensor<4x4xf32>
     %1 = whale.launch @b(%q) : (tensor<8xf32>) -> tensor<8xf32>
     %2 = whale.pack %0, %1 : tensor<4x4xf32>, tensor<8xf32> to tensor<24xf32>
@@ -237,7 +235,7 @@ module {
        : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     %6 = whale.launch @sgd_b(%q, %4#1) {inplace = array<i64: 0>}
        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
-    return %5, %6 : tensor<4x4xf32>, tensor<8xf32>
+    whale.return %5, %6 : tensor<4x4xf32>, tensor<8xf32>
   }
 }
 
@@ -250,7 +248,7 @@ module {
     func.func private @a(memref<4xf32>, memref<4xf32>, index, index)
   }
   // An argument is copied in, a result out.
-  // CHECK-LABEL: func.func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK-SAME: whale.buffers = [
   // CHECK-SAME: {argument = 0 : i64, bytes = 16 : i64}
   // CHECK-SAME: {arena = 0 : i64, bytes = 32 : i64}
@@ -262,14 +260,13 @@ module {
   // CHECK: whale.pack %arg0, %{{.*}} {whale.copies = array<i64: 0, 5>,
   // CHECK: whale.unpack %{{.*}} {whale.copies = array<i64: 5, 3>,
   // CHECK-SAME: whale.out = array<i64: 3, 2>}
-  func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
-      attributes {whale.ranks = array<i64: 0, 1>} {
+  whale.schedule ranks [0, 1] @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = whale.launch @a(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %1 = whale.pack %x, %0 : tensor<4xf32>, tensor<4xf32> to tensor<8xf32>
     %2 = whale.all_reduce %1 channel 0 from #terms to #sum
         : (tensor<8xf32>) -> tensor<8xf32>
     %3:2 = whale.unpack %2 : tensor<8xf32> to tensor<4xf32>, tensor<4xf32>
     %4 = whale.launch @a(%3#1) : (tensor<4xf32>) -> tensor<4xf32>
-    return %3#0 : tensor<4xf32>
+    whale.return %3#0 : tensor<4xf32>
   }
 }

@@ -17,15 +17,15 @@ module {
                           memref<8000000xf32>, index, index)
         attributes {whale.bytes = 640000000 : i64}
   }
-  // EARLY-LABEL: func @rank_class_0
+  // EARLY-LABEL: whale.schedule {{.*}}@rank_class_0
   // EARLY: whale.all_gather {{.*}} !whale.token
   // EARLY: whale.all_reduce {{.*}} !whale.token
   // EARLY: whale.all_gather {{.*}} !whale.token
-  // CHECK-LABEL: func @rank_class_0
-  func.func @rank_class_0(%x: tensor<8000000xf32>, %a: tensor<4000000xf32>,
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0, 1] @rank_class_0(
+      %x: tensor<8000000xf32>, %a: tensor<4000000xf32>,
                           %b: tensor<4000000xf32>)
-      -> (tensor<8000000xf32>, tensor<8000000xf32>)
-      attributes {whale.ranks = array<i64: 0, 1>} {
+      -> (tensor<8000000xf32>, tensor<8000000xf32>) {
     // CHECK: %[[K:.*]] = whale.launch @k0
     // CHECK-NEXT: %[[R:.*]]:2 = whale.all_reduce %[[K]] channel 0
     // CHECK-NEXT: %[[A:.*]] = whale.all_gather
@@ -45,7 +45,7 @@ module {
         : (tensor<4000000xf32>) -> tensor<8000000xf32>
     %3 = whale.launch @k0(%1, %2)
         : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
-    return %3, %r : tensor<8000000xf32>, tensor<8000000xf32>
+    whale.return %3, %r : tensor<8000000xf32>, tensor<8000000xf32>
   }
 }
 
@@ -60,20 +60,18 @@ module {
   }
   // What a rank receives but doesn't use (its share may be empty) is received
   // where it is: others wait for it.
-  // CHECK-LABEL: func @rank_class_0
-  func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
-      attributes {whale.ranks = array<i64: 0>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0] @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32> {
     // CHECK: whale.send_recv channel 0
     // CHECK: whale.all_reduce
     %0 = whale.send_recv channel 0 from #source to #both : () -> tensor<4xf32>
     %1 = whale.all_reduce %x channel 1 from #sums to #both
         : (tensor<4xf32>) -> tensor<4xf32>
     %2 = whale.launch @k0(%1) : (tensor<4xf32>) -> tensor<4xf32>
-    return %2 : tensor<4xf32>
+    whale.return %2 : tensor<4xf32>
   }
-  // CHECK-LABEL: func @rank_class_1
-  func.func @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32>
-      attributes {whale.ranks = array<i64: 1>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
+  whale.schedule ranks [1] @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32> {
     // CHECK: whale.send_recv channel 0
     // CHECK: whale.launch
     // CHECK: whale.all_reduce
@@ -81,11 +79,10 @@ module {
     %1 = whale.launch @k0(%0) : (tensor<4xf32>) -> tensor<4xf32>
     %2 = whale.all_reduce %1 channel 1 from #sums to #both
         : (tensor<4xf32>) -> tensor<4xf32>
-    return %2 : tensor<4xf32>
+    whale.return %2 : tensor<4xf32>
   }
-  func.func @rank_class_2(%x: tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 2>} {
+  whale.schedule ranks [2] @rank_class_2(%x: tensor<4xf32>) {
     whale.send_recv %x channel 0 from #source to #both : (tensor<4xf32>) -> ()
-    return
+    whale.return
   }
 }

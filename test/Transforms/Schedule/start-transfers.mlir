@@ -10,10 +10,9 @@ module {
   }
   // Gradients are made from the last layer to the first: so they are reduced,
   // each beside what comes behind it. One that is read elsewhere too stays.
-  // CHECK-LABEL: func @rank_class_0
-  func.func @rank_class_0(%x: tensor<4xf32>)
-      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0, 1>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0, 1] @rank_class_0(%x: tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
     // CHECK: %[[LAST:.*]] = whale.launch @k0
     // CHECK: %[[R1:.*]]:2 = whale.all_reduce %[[LAST]] channel 1
     // CHECK-SAME: -> (tensor<4xf32>, !whale.token)
@@ -26,7 +25,7 @@ module {
     // CHECK-SAME: : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
     // CHECK: whale.launch @k0(%[[W0]])
     // CHECK: %[[W1:.*]] = whale.wait %[[R1]]#1 for %[[R1]]#0
-    // CHECK: return %{{.*}}, %[[W1]]
+    // CHECK: whale.return %{{.*}}, %[[W1]]
     %last = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %first = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %read = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
@@ -40,7 +39,7 @@ module {
         from #p0 to #p1
         : (tensor<4xf32>) -> tensor<4xf32>
     %3 = whale.launch @k0(%0) : (tensor<4xf32>) -> tensor<4xf32>
-    return %3, %1, %2, %read
+    whale.return %3, %1, %2, %read
         : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 }
@@ -58,9 +57,8 @@ module {
   }
   // Two stages, one after the other. What is sent is kept until it is over;
   // what is received has memory from when it is sent, also under a shape.
-  // CHECK-LABEL: func @rank_class_0
-  func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32>
-      attributes {whale.ranks = array<i64: 0>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0] @rank_class_0(%x: tensor<4xf32>) -> tensor<4xf32> {
     // CHECK: %[[A:.*]] = whale.launch @k0
     // CHECK: %[[VIEW:.*]] = stablehlo.reshape %[[A]]
     // CHECK: %[[T0:.*]] = whale.send_recv %[[VIEW]] channel 0
@@ -85,11 +83,10 @@ module {
         from #p2 to #p3
         : () -> tensor<4xf32>
     %f = whale.launch @k0(%r) : (tensor<4xf32>) -> tensor<4xf32>
-    return %f : tensor<4xf32>
+    whale.return %f : tensor<4xf32>
   }
-  // CHECK-LABEL: func @rank_class_1
-  func.func @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32>
-      attributes {whale.ranks = array<i64: 1>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
+  whale.schedule ranks [1] @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32> {
     // CHECK: %[[IN:.*]]:2 = whale.send_recv channel 0
     // CHECK: %[[GOT:.*]] = whale.wait %[[IN]]#1 for %[[IN]]#0
     // CHECK-NEXT: %[[FLAT:.*]] = stablehlo.reshape %[[GOT]]
@@ -105,7 +102,7 @@ module {
         from #p2 to #p3
         : (tensor<4xf32>) -> ()
     %b = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
-    return %b : tensor<4xf32>
+    whale.return %b : tensor<4xf32>
   }
 }
 
@@ -121,10 +118,10 @@ module {
   }
   // What is in loops is over where it is, and a gather that nothing is
   // computed beside.
-  // CHECK-LABEL: func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK-NOT: token
-  func.func @rank_class_0(%x: tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0, 1>} {
+  whale.schedule ranks [0, 1] @rank_class_0(
+      %x: tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>) {
     %0 = whale.all_gather %x channel 0
         from #p0 to #p1
         : (tensor<4xf32>) -> tensor<8xf32>
@@ -139,7 +136,7 @@ module {
           : (tensor<4xf32>) -> tensor<4xf32>
       stablehlo.return %b : tensor<4xf32>
     }
-    return %0, %1 : tensor<8xf32>, tensor<4xf32>
+    whale.return %0, %1 : tensor<8xf32>, tensor<4xf32>
   }
 }
 
@@ -150,25 +147,23 @@ module {
 #third = #whale.placement<[4] replicate 1 on [2]>
 
 // What is passed on is sent where it is there.
-// CHECK-LABEL: func @rank_class_0
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: %[[IN:.*]]:2 = whale.send_recv channel 0
 // CHECK: %[[GOT:.*]] = whale.wait %[[IN]]#1 for %[[IN]]#0
 // CHECK: whale.send_recv %[[GOT]] channel 1
 // CHECK-SAME: (tensor<4xf32>) -> ()
-func.func @rank_class_0() attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @rank_class_0() {
   %0 = whale.send_recv channel 0 from #first to #second : () -> tensor<4xf32>
   whale.send_recv %0 channel 1 from #second to #third : (tensor<4xf32>) -> ()
-  return
+  whale.return
 }
-func.func @rank_class_1(%x: tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @rank_class_1(%x: tensor<4xf32>) {
   whale.send_recv %x channel 0 from #first to #second : (tensor<4xf32>) -> ()
-  return
+  whale.return
 }
-func.func @rank_class_2() -> tensor<4xf32>
-    attributes {whale.ranks = array<i64: 2>} {
+whale.schedule ranks [2] @rank_class_2() -> tensor<4xf32> {
   %0 = whale.send_recv channel 1 from #second to #third : () -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+  whale.return %0 : tensor<4xf32>
 }
 
 // -----
@@ -186,10 +181,11 @@ module {
   }
   // Gathers are one ahead, where that pays: the second begins beside what uses
   // the first, the third when the second is used.
-  // CHECK-LABEL: func @rank_class_0
-  func.func @rank_class_0(%x: tensor<8000000xf32>, %a: tensor<4000000xf32>,
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0, 1] @rank_class_0(
+      %x: tensor<8000000xf32>, %a: tensor<4000000xf32>,
                           %b: tensor<4000000xf32>, %c: tensor<4000000xf32>)
-      -> tensor<8000000xf32> attributes {whale.ranks = array<i64: 0, 1>} {
+      -> tensor<8000000xf32> {
     // CHECK: %[[A:.*]]:2 = whale.all_gather %{{.*}} channel 0
     // CHECK-NEXT: %[[B:.*]]:2 = whale.all_gather %{{.*}} channel 1
     // CHECK-NEXT: %[[WA:.*]] = whale.wait %[[A]]#1 for %[[A]]#0
@@ -211,7 +207,7 @@ module {
         : (tensor<4000000xf32>) -> tensor<8000000xf32>
     %5 = whale.launch @k0(%3, %4)
         : (tensor<8000000xf32>, tensor<8000000xf32>) -> tensor<8000000xf32>
-    return %5 : tensor<8000000xf32>
+    whale.return %5 : tensor<8000000xf32>
   }
 }
 
@@ -226,7 +222,7 @@ module {
   }
   // A loop takes as long as its rounds: what is sent meanwhile is received
   // beside it, so the receive starts before it.
-  // CHECK-LABEL: func @rank_class_0
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
   // CHECK: %[[GOT:.*]]:2 = whale.send_recv channel 0
   // CHECK-NEXT: stablehlo.while
   // CHECK: stablehlo.return
@@ -236,8 +232,8 @@ module {
   // CHECK-NEXT: whale.launch
   // CHECK-NEXT: whale.launch
   // CHECK-NEXT: whale.wait %[[GOT]]#1
-  func.func @rank_class_0(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0>} {
+  whale.schedule ranks [0] @rank_class_0(
+      %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     %c = stablehlo.constant dense<true> : tensor<i1>
     %0 = stablehlo.while(%i = %x) : tensor<4xf32>
         attributes {whale.trips = 4 : i64}
@@ -253,17 +249,16 @@ module {
     %r = whale.send_recv channel 0
         from #p2 to #p3
         : () -> tensor<4xf32>
-    return %4, %r : tensor<4xf32>, tensor<4xf32>
+    whale.return %4, %r : tensor<4xf32>, tensor<4xf32>
   }
-  func.func @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32>
-      attributes {whale.ranks = array<i64: 1>} {
+  whale.schedule ranks [1] @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32> {
     %a = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %b = whale.launch @k0(%a) : (tensor<4xf32>) -> tensor<4xf32>
     %c = whale.launch @k0(%b) : (tensor<4xf32>) -> tensor<4xf32>
     whale.send_recv %c channel 0
         from #p2 to #p3
         : (tensor<4xf32>) -> ()
-    return %c : tensor<4xf32>
+    whale.return %c : tensor<4xf32>
   }
 }
 
@@ -277,10 +272,9 @@ module {
   }
   // What is reduced side by side starts with the last part, and is waited for
   // where the first one is read.
-  // CHECK-LABEL: func @rank_class_0
-  func.func @rank_class_0(%x: tensor<4xf32>)
-      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-      attributes {whale.ranks = array<i64: 0, 1>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0, 1] @rank_class_0(%x: tensor<4xf32>)
+      -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
     // CHECK: %[[A:.*]] = whale.launch @k0
     // CHECK: %[[B:.*]] = whale.launch @k0
     // CHECK-NEXT: %[[PACK:.*]] = whale.pack %[[A]], %[[B]]
@@ -298,7 +292,7 @@ module {
         : (tensor<8xf32>) -> tensor<8xf32>
     %2:2 = whale.unpack %1 : tensor<8xf32> to tensor<4xf32>, tensor<4xf32>
     %3 = whale.launch @k0(%2#1) : (tensor<4xf32>) -> tensor<4xf32>
-    return %2#0, %3, %other : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+    whale.return %2#0, %3, %other : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 }
 
@@ -312,9 +306,10 @@ module {
                           index, index)
   }
   // Two that are read by one instruction keep their order before it.
-  // CHECK-LABEL: func @rank_class_0
-  func.func @rank_class_0(%a: tensor<4xf32>, %b: tensor<4xf32>)
-      -> tensor<2x2xf32> attributes {whale.ranks = array<i64: 0, 1>} {
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0, 1] @rank_class_0(
+      %a: tensor<4xf32>, %b: tensor<4xf32>)
+      -> tensor<2x2xf32> {
     // CHECK: %[[A:.*]] = stablehlo.reshape
     // CHECK-NEXT: %[[B:.*]] = stablehlo.reshape
     // CHECK-NEXT: whale.launch @k0(%[[A]], %[[B]])
@@ -328,6 +323,6 @@ module {
     %3 = stablehlo.reshape %2 : (tensor<4xf32>) -> tensor<2x2xf32>
     %4 = whale.launch @k0(%1, %3)
         : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
-    return %4 : tensor<2x2xf32>
+    whale.return %4 : tensor<2x2xf32>
   }
 }

@@ -5,8 +5,7 @@
 #p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
 #p1 = #whale.placement<[4] replicate 2 on [0, 1]>
 #half = #whale.placement<[4] split 0 (2, 2) on [0, 1]>
-func.func @a(%x: tensor<4xf32>, %y: tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @a(%x: tensor<4xf32>, %y: tensor<4xf32>) {
   %s = whale.local_slice %x channel 2 from #p1 to #half
       : (tensor<4xf32>) -> tensor<2xf32>
   %0, %t0 = whale.all_reduce %x channel 0 from #p0 to #p1
@@ -15,10 +14,9 @@ func.func @a(%x: tensor<4xf32>, %y: tensor<4xf32>)
       : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
   %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
   %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
-  return
+  whale.return
 }
-func.func @b(%x: tensor<4xf32>, %y: tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @b(%x: tensor<4xf32>, %y: tensor<4xf32>) {
   %0, %t0 = whale.all_reduce %x channel 0 from #p0 to #p1
       : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
   %1, %t1 = whale.all_reduce %y channel 1 from #p0 to #p1
@@ -27,7 +25,7 @@ func.func @b(%x: tensor<4xf32>, %y: tensor<4xf32>)
   %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
   %s = whale.local_slice %x channel 2 from #p1 to #half
       : (tensor<4xf32>) -> tensor<2xf32>
-  return
+  whale.return
 }
 
 // -----
@@ -35,8 +33,7 @@ func.func @b(%x: tensor<4xf32>, %y: tensor<4xf32>)
 // The starts of one rank are swapped, the waits are not.
 #p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
 #p1 = #whale.placement<[4] replicate 2 on [0, 1]>
-func.func @a(%x: tensor<4xf32>, %y: tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @a(%x: tensor<4xf32>, %y: tensor<4xf32>) {
   // expected-error@+1 {{channel 0 is started in another order in @b}}
   %0, %t0 = whale.all_reduce %x channel 0 from #p0 to #p1
       : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
@@ -44,10 +41,9 @@ func.func @a(%x: tensor<4xf32>, %y: tensor<4xf32>)
       : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
   %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
   %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
-  return
+  whale.return
 }
-func.func @b(%x: tensor<4xf32>, %y: tensor<4xf32>)
-    attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @b(%x: tensor<4xf32>, %y: tensor<4xf32>) {
   // expected-note@+1 {{this is started first}}
   %1, %t1 = whale.all_reduce %y channel 1 from #p0 to #p1
       : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
@@ -55,7 +51,7 @@ func.func @b(%x: tensor<4xf32>, %y: tensor<4xf32>)
       : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
   %2 = whale.wait %t0 for %0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
   %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
-  return
+  whale.return
 }
 
 // -----
@@ -64,35 +60,35 @@ func.func @b(%x: tensor<4xf32>, %y: tensor<4xf32>)
 // would end.
 #r0 = #whale.placement<[4] on [0]>
 #r1 = #whale.placement<[4] on [1]>
-func.func @a(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @a(%x: tensor<4xf32>) {
   // expected-error@+1 {{channel 0 is started in another order in @b}}
   whale.send_recv %x channel 0 from #r0 to #r1 : (tensor<4xf32>) -> ()
   %0 = whale.send_recv channel 1 from #r1 to #r0 : () -> tensor<4xf32>
-  return
+  whale.return
 }
-func.func @b(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @b(%x: tensor<4xf32>) {
   // expected-note@+1 {{this is started first}}
   whale.send_recv %x channel 1 from #r1 to #r0 : (tensor<4xf32>) -> ()
   %0 = whale.send_recv channel 0 from #r0 to #r1 : () -> tensor<4xf32>
-  return
+  whale.return
 }
 
 // -----
 
 #p0 = #whale.placement<[4] partial sum 2 on [0, 1]>
 #p1 = #whale.placement<[4] replicate 2 on [0, 1]>
-func.func @a(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @a(%x: tensor<4xf32>) {
   %0 = whale.all_reduce %x channel 0 from #p0 to #p1
       : (tensor<4xf32>) -> tensor<4xf32>
   // expected-error@+1 {{channel 0 is started more often than in @b}}
   %1 = whale.all_reduce %0 channel 0 from #p0 to #p1
       : (tensor<4xf32>) -> tensor<4xf32>
-  return
+  whale.return
 }
-func.func @b(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @b(%x: tensor<4xf32>) {
   %0 = whale.all_reduce %x channel 0 from #p0 to #p1
       : (tensor<4xf32>) -> tensor<4xf32>
-  return
+  whale.return
 }
 
 // -----
@@ -102,8 +98,7 @@ func.func @b(%x: tensor<4xf32>) attributes {whale.ranks = array<i64: 1>} {
 #r0 = #whale.placement<[4] on [0]>
 #r1 = #whale.placement<[4] on [1]>
 #r2 = #whale.placement<[4] on [2]>
-func.func @a(%x: tensor<4xf32>, %more: tensor<i1>)
-    attributes {whale.ranks = array<i64: 0>} {
+whale.schedule ranks [0] @a(%x: tensor<4xf32>, %more: tensor<i1>) {
   %0 = stablehlo.while(%m = %more) : tensor<i1>
   cond {
     stablehlo.return %m : tensor<i1>
@@ -113,10 +108,9 @@ func.func @a(%x: tensor<4xf32>, %more: tensor<i1>)
     whale.send_recv %x channel 1 from #r0 to #r2 : (tensor<4xf32>) -> ()
     stablehlo.return %m : tensor<i1>
   }
-  return
+  whale.return
 }
-func.func @b(%x: tensor<4xf32>, %more: tensor<i1>)
-    attributes {whale.ranks = array<i64: 1>} {
+whale.schedule ranks [1] @b(%x: tensor<4xf32>, %more: tensor<i1>) {
   %0 = stablehlo.while(%m = %more) : tensor<i1>
   cond {
     stablehlo.return %m : tensor<i1>
@@ -126,9 +120,9 @@ func.func @b(%x: tensor<4xf32>, %more: tensor<i1>)
     whale.send_recv %x channel 2 from #r1 to #r2 : (tensor<4xf32>) -> ()
     stablehlo.return %m : tensor<i1>
   }
-  return
+  whale.return
 }
-func.func @c(%more: tensor<i1>) attributes {whale.ranks = array<i64: 2>} {
+whale.schedule ranks [2] @c(%more: tensor<i1>) {
   %0 = stablehlo.while(%m = %more) : tensor<i1>
   cond {
     stablehlo.return %m : tensor<i1>
@@ -143,5 +137,5 @@ func.func @c(%more: tensor<i1>) attributes {whale.ranks = array<i64: 2>} {
     %3 = whale.send_recv channel 2 from #r1 to #r2 : () -> tensor<4xf32>
     stablehlo.return %m : tensor<i1>
   }
-  return
+  whale.return
 }

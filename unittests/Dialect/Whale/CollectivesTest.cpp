@@ -11,11 +11,11 @@
 //
 
 #include "../../Placement/RandomPlacement.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Verifier.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Placement/Resolver.h"
 #include "gtest/gtest.h"
 
@@ -25,9 +25,7 @@ using namespace whale;
 namespace {
 class Collectives : public testing::Test {
 protected:
-  Collectives() : builder(&context) {
-    context.loadDialect<WhaleDialect, func::FuncDialect>();
-  }
+  Collectives() : builder(&context) { context.loadDialect<WhaleDialect>(); }
 
   /// The type of a rank's shard; none where it holds nothing.
   Type shardType(const Placement &placement, DeviceId rank) {
@@ -37,26 +35,26 @@ protected:
                                  builder.getF32Type());
   }
 
-  /// Whether the step's operation verifies in the function of one rank.
+  /// Whether the step's operation verifies in the schedule of one rank.
   bool verifies(const Step &step, DeviceId rank) {
     Location loc = builder.getUnknownLoc();
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
     Type from = shardType(step.from, rank), to = shardType(step.to, rank);
     builder.setInsertionPointToStart(module->getBody());
-    auto function = func::FuncOp::create(
+    auto schedule = ScheduleOp::create(
         builder, loc, "rank_class",
-        builder.getFunctionType(from ? TypeRange(from) : TypeRange(), {}));
-    function->setAttr(kRanksAttrName, builder.getDenseI64ArrayAttr({rank}));
-    builder.setInsertionPointToStart(function.addEntryBlock());
+        builder.getFunctionType(from ? TypeRange(from) : TypeRange(), {}),
+        {rank}, /*arg_attrs=*/{}, /*res_attrs=*/{});
+    builder.setInsertionPointToStart(schedule.addEntryBlock());
     OperationState state(loc, collectiveName(step.kind));
-    state.addOperands(function.getArguments());
+    state.addOperands(schedule.getArguments());
     if (to)
       state.addTypes(to);
     state.addAttribute("channel", builder.getI64IntegerAttr(0));
     state.addAttribute("from", PlacementAttr::get(&context, step.from));
     state.addAttribute("to", PlacementAttr::get(&context, step.to));
     builder.create(state);
-    func::ReturnOp::create(builder, loc);
+    ReturnOp::create(builder, loc, ValueRange());
     return succeeded(verify(*module));
   }
 

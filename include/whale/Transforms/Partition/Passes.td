@@ -176,13 +176,13 @@ def RecomputeCheapValues
 }
 
 def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
-  let summary = "One program for each rank class";
+  let summary = "One schedule for each rank class";
   let description = [{
     Ranks whose shards have the same shapes form a class. Each class gets a
-    function `@rank_class_N` (attribute `whale.ranks`) with the step on local
-    shapes: operations rebuilt with local sizes, task graphs flattened, every
-    reshard resolved into collectives. A collective has the same `channel` in
-    all classes that take part.
+    `whale.schedule`, `@rank_class_N`, with the step on local shapes: operations
+    rebuilt with local sizes, task graphs flattened, every reshard resolved into
+    collectives. A collective has the same `channel` in all classes that take
+    part.
 
     Example: the data-parallel sum of a gradient.
     ```mlir
@@ -202,14 +202,14 @@ def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
     module {
       whale.cluster @cluster
           {nodes = [{devices = [{count = 2 : i64, kind = "cpu"} ]} ]}
-      func.func @rank_class_0(%arg0: tensor<8xf32>
+      whale.schedule ranks [0, 1] @rank_class_0(
+          %arg0: tensor<8xf32>
           {whale.global_type = tensor<8xf32>, whale.placement = #placement1})
           -> (tensor<8xf32>
-          {whale.global_type = tensor<8xf32>, whale.placement = #placement})
-          attributes {whale.ranks = array<i64: 0, 1>} {
+          {whale.global_type = tensor<8xf32>, whale.placement = #placement}) {
         %0 = whale.all_reduce %arg0 channel 0 from #placement1 to #placement
             : (tensor<8xf32>) -> tensor<8xf32>
-        return %0 : tensor<8xf32>
+        whale.return %0 : tensor<8xf32>
       }
     }
     ```
@@ -221,7 +221,7 @@ def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
 def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
   let summary = "make stacks of the pieces that stages have";
   let description = [{
-    Gives the functions of all rank classes the arguments and results of the
+    Gives the schedules of all rank classes the arguments and results of the
     user's program: the pieces that whale-divide-stacks has made of a stack
     become one again, whose placement is theirs behind each other.
 
@@ -229,7 +229,7 @@ def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
     ```mlir
     #w0 = #whale.placement<[2] on [0]>
     #w1 = #whale.placement<[2] on [1]>
-    func.func @rank_class_0(
+    whale.schedule ranks [0] @rank_class_0(
         %w0: tensor<2xf32> {whale.global_type = tensor<2xf32>,
             whale.placement = #w0,
             whale.stack_piece =
@@ -237,18 +237,17 @@ def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
         %w1: tensor<0xf32> {whale.global_type = tensor<2xf32>,
             whale.placement = #w1,
             whale.stack_piece =
-                {begin = 2 : i64, stack = 0 : i64, whole = tensor<4xf32>}})
-        attributes {whale.ranks = array<i64: 0>} {
-      return
+                {begin = 2 : i64, stack = 0 : i64, whole = tensor<4xf32>}}) {
+      whale.return
     }
     ```
     becomes
     ```mlir
-    func.func @rank_class_0(%arg0: tensor<2xf32>
+    whale.schedule ranks [0] @rank_class_0(
+        %arg0: tensor<2xf32>
         {whale.global_type = tensor<4xf32>,
-        whale.placement = #whale.placement<[4] split 0 (2, 2) on [0, 1]>})
-        attributes {whale.ranks = array<i64: 0>} {
-      return
+        whale.placement = #whale.placement<[4] split 0 (2, 2) on [0, 1]>}) {
+      whale.return
     }
     ```
   }];
@@ -259,7 +258,7 @@ def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
 def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
   let summary = "Join small all-reduces that are side by side";
   let description = [{
-    In the functions with `whale.ranks`, all-reduces of whole values between the
+    In each `whale.schedule`, all-reduces of whole values between the
     same ranks, of one element type, become one of their operands side by
     side (`whale.pack`, `whale.unpack`), up to `communication.bucket_bytes` of
     `whale.config`. Those of more than half of it stay by themselves: it is
@@ -270,14 +269,14 @@ def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
     ```mlir
     #terms = #whale.placement<[2] partial sum 2 on [0, 1]>
     #sum = #whale.placement<[2] replicate 2 on [0, 1]>
-    func.func @rank_class_0(%x: tensor<2xf32>, %y: tensor<2xf32>)
-        -> (tensor<2xf32>, tensor<2xf32>)
-        attributes {whale.ranks = array<i64: 0, 1>} {
+    whale.schedule ranks [0, 1] @rank_class_0(
+        %x: tensor<2xf32>, %y: tensor<2xf32>)
+        -> (tensor<2xf32>, tensor<2xf32>) {
       %0 = whale.all_reduce %x channel 0 from #terms to #sum
           : (tensor<2xf32>) -> tensor<2xf32>
       %1 = whale.all_reduce %y channel 1 from #terms to #sum
           : (tensor<2xf32>) -> tensor<2xf32>
-      return %0, %1 : tensor<2xf32>, tensor<2xf32>
+      whale.return %0, %1 : tensor<2xf32>, tensor<2xf32>
     }
     ```
     becomes
@@ -285,16 +284,16 @@ def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
     #placement = #whale.placement<[4] partial sum 2 on [0, 1]>
     #placement1 = #whale.placement<[4] replicate 2 on [0, 1]>
     module {
-      func.func @rank_class_0(%arg0: tensor<2xf32>, %arg1: tensor<2xf32>)
-          -> (tensor<2xf32>, tensor<2xf32>)
-          attributes {whale.ranks = array<i64: 0, 1>} {
+      whale.schedule ranks [0, 1] @rank_class_0(
+          %arg0: tensor<2xf32>, %arg1: tensor<2xf32>)
+          -> (tensor<2xf32>, tensor<2xf32>) {
         %0 = whale.pack %arg0, %arg1
             : tensor<2xf32>, tensor<2xf32> to tensor<4xf32>
         %1 = whale.all_reduce %0 channel 0 from #placement to #placement1
             : (tensor<4xf32>) -> tensor<4xf32>
         %2:2 = whale.unpack %1
             : tensor<4xf32> to tensor<2xf32>, tensor<2xf32>
-        return %2#0, %2#1 : tensor<2xf32>, tensor<2xf32>
+        whale.return %2#0, %2#1 : tensor<2xf32>, tensor<2xf32>
       }
     }
     ```
@@ -304,29 +303,29 @@ def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
 def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {
   let summary = "Compute nothing of what a rank has no samples of";
   let description = [{
-    In the functions with `whale.ranks`, a product, sum or scatter over no
-    elements is the constant zero, and so is what moves, scales or adds up such
-    zeros. Where one is added to something else, that stays. So a rank without
-    samples of a micro-batch has no code for it but what it communicates.
-    Operations without a use disappear.
+    In each `whale.schedule`, a product, sum or scatter over no elements is the
+    constant zero, and so is what moves, scales or adds up such zeros. Where one
+    is added to something else, that stays. So a rank without samples of a
+    micro-batch has no code for it but what it communicates. Operations without
+    a use disappear.
 
     Example: nothing is added to the gradient.
     ```mlir
-    func.func @rank_class_0(%a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
-                            %before: tensor<4x8xf32>) -> tensor<4x8xf32>
-        attributes {whale.ranks = array<i64: 0>} {
+    whale.schedule ranks [0] @rank_class_0(
+        %a: tensor<0x4xf32>, %b: tensor<0x8xf32>,
+        %before: tensor<4x8xf32>) -> tensor<4x8xf32> {
       %0 = stablehlo.dot_general %a, %b, contracting_dims = [0] x [0]
           : (tensor<0x4xf32>, tensor<0x8xf32>) -> tensor<4x8xf32>
       %1 = stablehlo.add %before, %0 : tensor<4x8xf32>
-      return %1 : tensor<4x8xf32>
+      whale.return %1 : tensor<4x8xf32>
     }
     ```
     becomes
     ```mlir
-    func.func @rank_class_0(%arg0: tensor<0x4xf32>, %arg1: tensor<0x8xf32>,
-        %arg2: tensor<4x8xf32>) -> tensor<4x8xf32>
-        attributes {whale.ranks = array<i64: 0>} {
-      return %arg2 : tensor<4x8xf32>
+    whale.schedule ranks [0] @rank_class_0(
+        %arg0: tensor<0x4xf32>, %arg1: tensor<0x8xf32>,
+        %arg2: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      whale.return %arg2 : tensor<4x8xf32>
     }
     ```
   }];
@@ -337,7 +336,7 @@ def VerifyPartition : Pass<"whale-verify-partition", "::mlir::ModuleOp"> {
   let summary = "Check that the rank classes are one program";
   let description = [{
     Changes nothing. An error where
-    - a rank has no function, or two;
+    - a rank has no schedule, or two;
     - a channel is of another kind, placement or element type in another class,
       used more often there or in other loops or branches, or misses in the
       class of a rank that takes part;
@@ -351,23 +350,23 @@ def VerifyPartition : Pass<"whale-verify-partition", "::mlir::ModuleOp"> {
     #rows = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
     #whole = #whale.placement<[8] replicate 2 on [0, 1]>
     whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
-    func.func @rank_class_0(%x: tensor<3xf32> {whale.placement = #rows,
-        whale.global_type = tensor<8xf32>})
-        attributes {whale.ranks = array<i64: 0>} {
+    whale.schedule ranks [0] @rank_class_0(
+        %x: tensor<3xf32> {whale.placement = #rows,
+        whale.global_type = tensor<8xf32>}) {
       %0 = whale.all_gather %x channel 0 from #rows to #whole
           : (tensor<3xf32>) -> tensor<8xf32>
       %1 = whale.all_gather %x channel 1 from #rows to #whole
           : (tensor<3xf32>) -> tensor<8xf32>
-      return
+      whale.return
     }
-    func.func @rank_class_1(%x: tensor<5xf32> {whale.placement = #rows,
-        whale.global_type = tensor<8xf32>})
-        attributes {whale.ranks = array<i64: 1>} {
+    whale.schedule ranks [1] @rank_class_1(
+        %x: tensor<5xf32> {whale.placement = #rows,
+        whale.global_type = tensor<8xf32>}) {
       %0 = whale.all_gather %x channel 1 from #rows to #whole
           : (tensor<5xf32>) -> tensor<8xf32>
       %1 = whale.all_gather %x channel 0 from #rows to #whole
           : (tensor<5xf32>) -> tensor<8xf32>
-      return
+      whale.return
     }
     ```
     is refused:

@@ -14,10 +14,10 @@ include "mlir/Pass/PassBase.td"
 def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
   let summary = "Order instructions so that less is alive at once";
   let description = [{
-    Moves the instructions of the functions with `whale.ranks` between the
-    collectives and calls that they are between, and those of segments.
-    Collectives stay where they are, and an instruction that writes in place
-    stays behind those that read its operand.
+    Moves the instructions of each `whale.schedule` between the collectives and
+    calls that they are between, and those of segments. Collectives stay where
+    they are, and an instruction that writes in place stays behind those that
+    read its operand.
     The order is the best of three: the given one, one that always takes next
     what adds the least memory, and one that does so from the end. The given one
     stays where the others are no better.
@@ -28,14 +28,13 @@ def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
       func.func private @spread(memref<4xf32>, memref<4096xf32>, index, index)
       func.func private @sum(memref<4096xf32>, memref<4xf32>, index, index)
     }
-    func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
-        -> (tensor<4xf32>, tensor<4xf32>)
-        attributes {whale.ranks = array<i64: 0>} {
+    whale.schedule ranks [0] @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>) {
       %a = whale.launch @spread(%x) : (tensor<4xf32>) -> tensor<4096xf32>
       %b = whale.launch @spread(%y) : (tensor<4xf32>) -> tensor<4096xf32>
       %c = whale.launch @sum(%a) : (tensor<4096xf32>) -> tensor<4xf32>
       %d = whale.launch @sum(%b) : (tensor<4096xf32>) -> tensor<4xf32>
-      return %c, %d : tensor<4xf32>, tensor<4xf32>
+      whale.return %c, %d : tensor<4xf32>, tensor<4xf32>
     }
     ```
     becomes
@@ -44,14 +43,14 @@ def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
       func.func private @spread(memref<4xf32>, memref<4096xf32>, index, index)
       func.func private @sum(memref<4096xf32>, memref<4xf32>, index, index)
     }
-    func.func @rank_class_0(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>)
-        -> (tensor<4xf32>, tensor<4xf32>)
-        attributes {whale.ranks = array<i64: 0>} {
+    whale.schedule ranks [0] @rank_class_0(
+        %arg0: tensor<4xf32>, %arg1: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>) {
       %0 = whale.launch @spread(%arg0) : (tensor<4xf32>) -> tensor<4096xf32>
       %1 = whale.launch @sum(%0) : (tensor<4096xf32>) -> tensor<4xf32>
       %2 = whale.launch @spread(%arg1) : (tensor<4xf32>) -> tensor<4096xf32>
       %3 = whale.launch @sum(%2) : (tensor<4096xf32>) -> tensor<4xf32>
-      return %1, %3 : tensor<4xf32>, tensor<4xf32>
+      whale.return %1, %3 : tensor<4xf32>, tensor<4xf32>
     }
     ```
   }];
@@ -60,12 +59,11 @@ def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
 def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
   let summary = "Start transfers early and wait for them late";
   let description = [{
-    Divides collectives of the functions with `whale.ranks` in a start, which
-    has a token as its last result, and a `whale.wait`. All starts of all rank
-    classes follow one order, in which transfers become ready on a timeline that
-    the cluster's costs give. So none waits for another in a circle, even where
-    a transfer begins only when it is the next one of every rank that takes
-    part.
+    Divides collectives of each `whale.schedule` in a start, which has a token
+    as its last result, and a `whale.wait`. All starts of all rank classes
+    follow one order, in which transfers become ready on a timeline that the
+    cluster's costs give. So none waits for another in a circle, even where a
+    transfer begins only when it is the next one of every rank that takes part.
 
     A reduction that alone reads its operand starts when the operand is there.
     What is only sent starts where it is, what is only received before the
@@ -88,14 +86,13 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
     }
     #from = #whale.placement<[4] partial sum 2 on [0, 1]>
     #to = #whale.placement<[4] replicate 2 on [0, 1]>
-    func.func @rank_class_0(%x: tensor<4xf32>)
-        -> (tensor<4xf32>, tensor<4xf32>)
-        attributes {whale.ranks = array<i64: 0, 1>} {
+    whale.schedule ranks [0, 1] @rank_class_0(%x: tensor<4xf32>)
+        -> (tensor<4xf32>, tensor<4xf32>) {
       %0 = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
       %1 = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
       %2 = whale.all_reduce %0 channel 0 from #from to #to
           : (tensor<4xf32>) -> tensor<4xf32>
-      return %1, %2 : tensor<4xf32>, tensor<4xf32>
+      whale.return %1, %2 : tensor<4xf32>, tensor<4xf32>
     }
     ```
     becomes
@@ -106,16 +103,15 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
       module @kernels {
         func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
       }
-      func.func @rank_class_0(%arg0: tensor<4xf32>)
-          -> (tensor<4xf32>, tensor<4xf32>)
-          attributes {whale.ranks = array<i64: 0, 1>} {
+      whale.schedule ranks [0, 1] @rank_class_0(%arg0: tensor<4xf32>)
+          -> (tensor<4xf32>, tensor<4xf32>) {
         %0 = whale.launch @k0(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
         %1:2 = whale.all_reduce %0 channel 0 from #placement to #placement1
             : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
         %2 = whale.launch @k0(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
         %3 = whale.wait %1#1 for %1#0 : (!whale.token, tensor<4xf32>)
             -> tensor<4xf32>
-        return %2, %3 : tensor<4xf32>, tensor<4xf32>
+        whale.return %2, %3 : tensor<4xf32>, tensor<4xf32>
       }
     }
     ```
@@ -130,18 +126,18 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
 def VerifySchedule : Pass<"whale-verify-schedule", "::mlir::ModuleOp"> {
   let summary = "Check that one order of all transfers exists";
   let description = [{
-    Changes nothing. An error unless all transfers of the functions with
-    `whale.ranks` can be put in one order in which each function starts its own.
-    Then no rank waits forever, wherever the waits are, even where a transfer
-    begins only when it is the next one of every rank that takes part. That each
-    start has one wait is verified by the operations themselves.
+    Changes nothing. An error unless the transfers of all schedules can be put
+    in one order in which each schedule starts its own. Then no rank waits
+    forever, wherever the waits are, even where a transfer begins only when it
+    is the next one of every rank that takes part. That each start has one wait
+    is verified by the operations themselves.
 
     Example: rank 0 starts channel 0 first, rank 1 channel 1.
     ```mlir
     #from = #whale.placement<[4] partial sum 2 on [0, 1]>
     #to = #whale.placement<[4] replicate 2 on [0, 1]>
-    func.func @rank_class_0(%x: tensor<4xf32>, %y: tensor<4xf32>)
-        attributes {whale.ranks = array<i64: 0>} {
+    whale.schedule ranks [0] @rank_class_0(
+        %x: tensor<4xf32>, %y: tensor<4xf32>) {
       %0, %t0 = whale.all_reduce %x channel 0 from #from to #to
           : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
       %1, %t1 = whale.all_reduce %y channel 1 from #from to #to
@@ -150,10 +146,10 @@ def VerifySchedule : Pass<"whale-verify-schedule", "::mlir::ModuleOp"> {
           -> tensor<4xf32>
       %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>)
           -> tensor<4xf32>
-      return
+      whale.return
     }
-    func.func @rank_class_1(%x: tensor<4xf32>, %y: tensor<4xf32>)
-        attributes {whale.ranks = array<i64: 1>} {
+    whale.schedule ranks [1] @rank_class_1(
+        %x: tensor<4xf32>, %y: tensor<4xf32>) {
       %0, %t0 = whale.all_reduce %y channel 1 from #from to #to
           : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
       %1, %t1 = whale.all_reduce %x channel 0 from #from to #to
@@ -162,7 +158,7 @@ def VerifySchedule : Pass<"whale-verify-schedule", "::mlir::ModuleOp"> {
           -> tensor<4xf32>
       %3 = whale.wait %t1 for %1 : (!whale.token, tensor<4xf32>)
           -> tensor<4xf32>
-      return
+      whale.return
     }
     ```
     is refused:
@@ -176,14 +172,14 @@ def VerifySchedule : Pass<"whale-verify-schedule", "::mlir::ModuleOp"> {
 def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "Give every value of a rank class a place in memory";
   let description = [{
-    Assigns a buffer to each value of the functions with `whale.ranks`, and
+    Assigns a buffer to each value of the schedules of rank classes, and
     writes the plan as attributes:
-    - on the function `whale.buffers`, the list of buffers (in the arena at an
+    - on the schedule `whale.buffers`, the list of buffers (in the arena at an
       offset, an argument's or result's own, a constant), `whale.arena_bytes`,
       and `whale.result_buffers`, the buffer of each result;
     - on a result `whale.alias`, the donated argument whose buffer it takes;
     - on an operation `whale.out`, the buffers of its results. Argument i of the
-      function has buffer i, arguments of a loop's regions have those of the
+      schedule has buffer i, arguments of a loop's regions have those of the
       loop's results;
     - on an operation `whale.copies`, pairs of buffers (from, to) to copy
       before it; on a terminator, at its place.
@@ -216,13 +212,12 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
       func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
       func.func private @k1(memref<4xf32>, memref<f32>, index, index)
     }
-    func.func @rank_class_0(%x: tensor<4xf32>) -> tensor<f32>
-        attributes {whale.ranks = array<i64: 0>} {
+    whale.schedule ranks [0] @rank_class_0(%x: tensor<4xf32>) -> tensor<f32> {
       %0 = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
       %1 = whale.launch @k0(%0) {inplace = array<i64: 0>}
           : (tensor<4xf32>) -> tensor<4xf32>
       %2 = whale.launch @k1(%1) : (tensor<4xf32>) -> tensor<f32>
-      return %2 : tensor<f32>
+      whale.return %2 : tensor<f32>
     }
     ```
     becomes
@@ -231,11 +226,11 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
       func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
       func.func private @k1(memref<4xf32>, memref<f32>, index, index)
     }
-    func.func @rank_class_0(%arg0: tensor<4xf32>) -> tensor<f32>
+    whale.schedule ranks [0] @rank_class_0(%arg0: tensor<4xf32>) -> tensor<f32>
         attributes {whale.arena_bytes = 64 : i64,
         whale.buffers = [{argument = 0 : i64, bytes = 16 : i64},
         {arena = 0 : i64, bytes = 16 : i64},
-        {bytes = 4 : i64, result = 0 : i64} ], whale.ranks = array<i64: 0>,
+        {bytes = 4 : i64, result = 0 : i64} ],
         whale.result_buffers = array<i64: 2>} {
       %0 = whale.launch @k0(%arg0) {whale.out = array<i64: 1>} : (tensor<4xf32>)
           -> tensor<4xf32>
@@ -244,7 +239,7 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
           -> tensor<4xf32>
       %2 = whale.launch @k1(%1) {whale.out = array<i64: 2>} : (tensor<4xf32>)
           -> tensor<f32>
-      return %2 : tensor<f32>
+      whale.return %2 : tensor<f32>
     }
     ```
   }];

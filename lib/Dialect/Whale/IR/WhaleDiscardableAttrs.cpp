@@ -107,23 +107,17 @@ static Fault findCountsFault(const Site &, Attribute value) {
   return expected(value, "array<i64: ...> without negative numbers");
 }
 
-/// Checks distinct ids of ranks or devices, at least one.
-static Fault findNumbersFault(ArrayRef<int64_t> numbers, StringRef what) {
-  if (numbers.empty())
-    return (": there is no " + what).str();
+/// Checks distinct ids of devices, at least one.
+static Fault findDevicesFault(ArrayRef<int64_t> devices) {
+  if (devices.empty())
+    return ": there is no device";
   llvm::SmallSet<int64_t, 16> seen;
-  for (int64_t number : numbers)
-    if (number < 0 || !seen.insert(number).second)
-      return (": " + what + " " + Twine(number) +
-              (number < 0 ? " is negative" : " appears twice"))
+  for (int64_t device : devices)
+    if (device < 0 || !seen.insert(device).second)
+      return (": device " + Twine(device) +
+              (device < 0 ? " is negative" : " appears twice"))
           .str();
   return {};
-}
-
-static Fault findRanksFault(const Site &, Attribute value) {
-  auto ranks = dyn_cast<DenseI64ArrayAttr>(value);
-  return ranks ? findNumbersFault(ranks, "rank")
-               : expected(value, "a list of ranks as array<i64: ...>");
 }
 
 static Fault findVirtualDevicesFault(const Site &, Attribute value) {
@@ -132,7 +126,7 @@ static Fault findVirtualDevicesFault(const Site &, Attribute value) {
       !llvm::all_of(lists, llvm::IsaPred<DenseI64ArrayAttr>))
     return expected(value, "a list of array<i64: ...>");
   for (auto list : lists.getAsRange<DenseI64ArrayAttr>())
-    if (Fault fault = findNumbersFault(list, "device"); !fault.empty())
+    if (Fault fault = findDevicesFault(list); !fault.empty())
       return fault;
   return {};
 }
@@ -307,7 +301,6 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.operand_placements", kOnAnyOp, findOperandPlacementsFault},
     {"whale.placement", kOnArgument | kOnResult, findPlacementFault},
     {"whale.global_type", kOnArgument | kOnResult, findTypeFault},
-    {kRanksAttrName, kOnFunction, findRanksFault},
     {"whale.segment", kOnFunction, findUnitFault},
     {kForProcessorAttrName, kOnFunction, findUnitFault},
     {"whale.last_use", kOnArgument, findUnitFault},

@@ -14,7 +14,7 @@
 
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "llvm/Support/MathExtras.h"
@@ -22,10 +22,17 @@
 using namespace mlir;
 using namespace whale;
 
-SmallVector<func::FuncOp> whale::getRankClasses(ModuleOp module) {
-  return llvm::filter_to_vector(
-      module.getOps<func::FuncOp>(),
-      [](func::FuncOp function) { return function->hasAttr(kRanksAttrName); });
+SmallVector<ScheduleOp> whale::getRankClasses(ModuleOp module) {
+  return llvm::to_vector(module.getOps<ScheduleOp>());
+}
+
+std::optional<ArrayRef<int64_t>> whale::getRanks(Operation *op) {
+  auto schedule = dyn_cast<ScheduleOp>(op);
+  if (!schedule)
+    schedule = op->getParentOfType<ScheduleOp>();
+  if (!schedule)
+    return std::nullopt;
+  return schedule.getRanks();
 }
 
 //===----------------------------------------------------------------------===//
@@ -109,6 +116,71 @@ verifyBounds(Operation *op, StringRef name, Type type,
   if (last >= elements)
     return op->emitOpError("reaches element ")
            << last << " of " << name << " of type " << type;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ScheduleOp
+//===----------------------------------------------------------------------===//
+
+ParseResult ScheduleOp::parse(OpAsmParser &parser, OperationState &result) {
+  if (parser.parseKeyword("ranks"))
+    return failure();
+  auto ranks = dyn_cast_or_null<DenseI64ArrayAttr>(
+      DenseI64ArrayAttr::parse(parser, Type()));
+  if (!ranks)
+    return failure();
+  result.addAttribute(getRanksAttrName(result.name), ranks);
+  auto makeType = [](Builder &builder, ArrayRef<Type> arguments,
+                     ArrayRef<Type> results,
+                     function_interface_impl::VariadicFlag, std::string &) {
+    return builder.getFunctionType(arguments, results);
+  };
+  return function_interface_impl::parseFunctionOp(
+      parser, result, /*allowVariadic=*/false,
+      getFunctionTypeAttrName(result.name), makeType,
+      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void ScheduleOp::print(OpAsmPrinter &printer) {
+  printer << " ranks ";
+  getRanksAttr().print(printer);
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  function_interface_impl::printFunctionSignature(
+      printer, *this, getArgumentTypes(), /*isVariadic=*/false,
+      getResultTypes());
+  function_interface_impl::printFunctionAttributes(
+      printer, *this,
+      {getRanksAttrName(), getFunctionTypeAttrName(), getArgAttrsAttrName(),
+       getResAttrsAttrName()});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult ScheduleOp::verify() {
+  ArrayRef<int64_t> ranks = getRanks();
+  if (ranks.empty())
+    return emitOpError("has no ranks");
+  if (ranks.front() < 0)
+    return emitOpError("rank ") << ranks.front() << " is negative";
+  for (auto [rank, next] : llvm::zip(ranks, ranks.drop_front()))
+    if (next <= rank)
+      return emitOpError("rank ")
+             << next << " is behind rank " << rank << ", expected an ascending "
+             << "order";
+  if (front().empty() || !isa<ReturnOp>(front().back()))
+    return emitOpError("does not end with 'whale.return'");
+  return success();
+}
+
+LogicalResult ReturnOp::verify() {
+  auto schedule = cast<ScheduleOp>((*this)->getParentOp());
+  if (getOperandTypes() != schedule.getResultTypes())
+    return emitOpError("returns (")
+           << getOperandTypes() << ") but the results of @"
+           << schedule.getSymName() << " are (" << schedule.getResultTypes()
+           << ")";
   return success();
 }
 

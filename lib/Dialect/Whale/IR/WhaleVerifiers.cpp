@@ -17,13 +17,6 @@
 using namespace mlir;
 using namespace whale;
 
-std::optional<ArrayRef<int64_t>> whale::getRanks(Operation *op) {
-  for (; op; op = op->getParentOp())
-    if (auto ranks = op->getAttrOfType<DenseI64ArrayAttr>(kRanksAttrName))
-      return ranks.asArrayRef();
-  return std::nullopt;
-}
-
 //===----------------------------------------------------------------------===//
 // VirtualDeviceOp
 //===----------------------------------------------------------------------===//

@@ -43,10 +43,10 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
     - Operand and result have the same element type.
     - `from` and `to` have the same number of elements; if both are partial,
       they have the same reduction.
-    - In a function of a rank class (`whale.ranks`), the operand's shape is that
-      of each rank's box in `from`, up to merging or splitting adjacent
-      dimensions, and the result's shape is that in `to`. A rank without
-      elements has no operand (or result), or an empty one.
+    - In a `whale.schedule`, the operand's shape is that of each rank's box in
+      `from`, up to merging or splitting adjacent dimensions, and the result's
+      shape is that in `to`. A rank without elements has no operand (or result),
+      or an empty one.
 
     - A token, if there is one, is the last result. One `whale.wait` in the same
       block uses it and the result before it; nothing else uses either.

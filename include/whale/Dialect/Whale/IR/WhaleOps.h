@@ -22,9 +22,6 @@ namespace whale {
 struct Cluster;
 class YieldOp;
 
-/// On a function of a rank class: the ranks of the class.
-inline constexpr llvm::StringLiteral kRanksAttrName = "whale.ranks";
-
 /// The resource that exchanges between ranks read and write. It keeps
 /// collectives in order and prevents their removal.
 struct CommunicationResource
@@ -32,8 +29,7 @@ struct CommunicationResource
   llvm::StringRef getName() final { return "WhaleCommunication"; }
 };
 
-/// Returns the ranks of the rank class that `op` is in (the attribute
-/// `whale.ranks` of its function); nullopt outside of such a function.
+/// Returns the ranks of the schedule that `op` is in; nullopt outside of one.
 std::optional<llvm::ArrayRef<int64_t>> getRanks(mlir::Operation *op);
 
 /// Whether merging some runs of adjacent dimensions and splitting some

@@ -324,7 +324,7 @@ def Whale_ShardOffsetOp : Whale_Op<"shard_offset", [Pure]> {
     **Constraints:**
     - `dim` is a dimension of the placement's view.
     - The result is a scalar.
-    - Every rank of the function's rank class holds a part of the value.
+    - In a `whale.schedule`, every rank of it holds a part of the value.
   }];
   let arguments = (ins I64Attr:$dim, Whale_PlacementAttr:$placement);
   let results = (outs 0DTensorOf<[AnyInteger]>:$result);

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Operations that a rank executes, other than collectives: whale.launch,
-// whale.matmul, whale.convolution, whale.library_call.
+// The schedule of a rank class, whale.schedule, and the operations that a rank
+// executes, other than collectives: whale.launch, whale.matmul,
+// whale.convolution, whale.library_call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +17,13 @@
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/ProgramFormat/Products.h"
@@ -52,12 +56,14 @@ inline constexpr llvm::StringLiteral kParallelAttrName = "whale.parallel";
 /// processor and of their kernels.
 inline constexpr llvm::StringLiteral kForProcessorAttrName =
     "whale.for_processor";
-
-/// Returns the functions of the rank classes, which have `whale.ranks`.
-llvm::SmallVector<mlir::func::FuncOp> getRankClasses(mlir::ModuleOp module);
 } // namespace whale
 
 #define GET_OP_CLASSES
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h.inc"
+
+namespace whale {
+/// Returns the schedules of the rank classes.
+llvm::SmallVector<ScheduleOp> getRankClasses(mlir::ModuleOp module);
+} // namespace whale
 
 #endif // WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_H

@@ -6,23 +6,98 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The operations that a rank executes, other than collectives: launches of
-// compiled kernels, calls of library routines, and views. Tensors are values
-// here; buffers are assigned later.
+// The schedule of a rank class, and the operations that a rank executes, other
+// than collectives: launches of compiled kernels, calls of library routines,
+// and views. Tensors are values here; buffers are assigned later.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_TD
 #define WHALE_DIALECT_WHALE_IR_WHALEPROGRAMOPS_TD
 
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "whale/Dialect/Whale/IR/WhaleDialect.td"
 include "whale/Dialect/Whale/IR/WhaleInterfaces.td"
 
 class Whale_ProgramOp<string mnemonic, list<Trait> traits = []>
     : Op<Whale_Dialect, mnemonic, !listconcat([Pure], traits)>;
+
+def Whale_ScheduleOp : Op<Whale_Dialect, "schedule", [
+    AffineScope, AutomaticAllocationScope, FunctionOpInterface,
+    HasParent<"::mlir::ModuleOp">, IsolatedFromAbove
+  ]> {
+  let summary = "What the ranks of a class execute in a step";
+  let description = [{
+    A function that nothing calls: each of its `ranks` executes it once a step,
+    on its own shards of the arguments. The types are those of the shards, which
+    all ranks of a class have alike. Collectives exchange values with the
+    schedules of other ranks; segments, which are functions, are called for one
+    micro-batch at a time.
+
+    Example:
+
+    ```mlir
+    #terms = #whale.placement<[4] partial sum 2 on [0, 1]>
+    #whole = #whale.placement<[4] replicate 2 on [0, 1]>
+    whale.schedule ranks [0, 1] @rank_class_0(%x: tensor<4xf32>)
+        -> tensor<4xf32> {
+      %0 = whale.all_reduce %x channel 0 from #terms to #whole
+          : (tensor<4xf32>) -> tensor<4xf32>
+      whale.return %0 : tensor<4xf32>
+    }
+    ```
+
+    **Constraints:**
+    - It is in a module.
+    - There are ranks, none of them negative, in ascending order.
+    - `whale.return` ends it.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypeAttrOf<FunctionType>:$function_type,
+                       DenseI64ArrayAttr:$ranks,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs,
+                       OptionalAttr<DictArrayAttr>:$res_attrs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    mlir::ArrayRef<mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    mlir::ArrayRef<mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    mlir::Region *getCallableRegion() { return &getBody(); }
+  }];
+}
+
+def Whale_ReturnOp : Op<Whale_Dialect, "return", [
+    HasParent<"ScheduleOp">, Pure, ReturnLike, Terminator
+  ]> {
+  let summary = "Ends a schedule";
+  let description = [{
+    Gives the results of a `whale.schedule`.
+
+    Example:
+
+    ```mlir
+    whale.schedule ranks [0] @rank_class_1(%x: tensor<4xf32>) -> tensor<4xf32> {
+      whale.return %x : tensor<4xf32>
+    }
+    ```
+
+    **Constraints:**
+    - The operands are of the types of the schedule's results.
+  }];
+  let arguments = (ins Variadic<AnyType>:$operands);
+  let assemblyFormat = "attr-dict ($operands^ `:` type($operands))?";
+  let hasVerifier = 1;
+}
 
 def Whale_LaunchOp : Whale_ProgramOp<"launch",
     [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
