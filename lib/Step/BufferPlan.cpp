@@ -11,7 +11,8 @@
 // values, the parts of packs and unpacks (which become ranges of the whole's
 // buffer), then all other operations that can run in place. The remaining
 // classes get an offset in the arena; results of several calls of one segment
-// share a few buffers in turn. Values that could not be merged are copied.
+// share a few slots in turn, and large ones of about one size also where their
+// segments differ. Values that could not be merged are copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +30,13 @@
 
 namespace whale {
 
+/// The values of a function that are larger than one part in this many of the
+/// largest are worth finer turns, which make more of its calls differ.
+static constexpr int64_t largeShare = 32;
+/// Of those, sizes that differ by at most one part in this many take turns.
+/// With 2, small shares wasted more in slots of large ones than this saves.
+static constexpr int64_t slotTolerance = 4;
+
 /// An argument, and the result that should be in its buffer.
 using Alias = BufferPlanner::Alias;
 
@@ -42,15 +50,27 @@ public:
   SegmentPlan runSegment(llvm::ArrayRef<unsigned> mayOverwrite);
 
 private:
+  /// Values that take turns are results with one index of calls, or of
+  /// instructions of a group. If they are small, also of one segment or group.
+  struct Family {
+    bool isCall;
+    std::optional<unsigned> number;
+    size_t result;
+    bool operator==(const Family &) const = default;
+  };
   std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
   void share(llvm::ArrayRef<Alias> aliases);
   void assign();
   unsigned classOf(unsigned value) const { return sharing->classOf(value); }
   SharedBuffer &shared(unsigned number) { return (*sharing)[number]; }
+  int64_t birth(unsigned c) { return shared(c).intervals.front().begin; }
   void placeResults();
+  std::vector<std::pair<unsigned, Family>> findRepeated();
   void takeTurns();
+  void addToSlot(unsigned number, unsigned c);
   void assignBuffers();
   unsigned bufferOfClass(unsigned c);
+  void requestArena(unsigned c, unsigned buffer);
   unsigned bufferOfRange(unsigned whole, int64_t offset, int64_t bytes);
   void copies();
   std::vector<BufferCopy> sequence(llvm::ArrayRef<CarryMove> moves,
@@ -70,8 +90,22 @@ private:
   std::map<unsigned, unsigned> bufferIndex;
   /// By class, offset and bytes: the buffer of a range.
   std::map<std::tuple<unsigned, int64_t, int64_t>, unsigned> rangeIndex;
+  /// Classes that take turns in the same bytes of the arena: one for each size
+  /// and type.
+  struct Slot {
+    int64_t bytes = 0;
+    /// When its last value dies.
+    int64_t end = 0;
+    Family family = {};
+    llvm::SmallVector<unsigned, 1> classes;
+    std::optional<size_t> request;
+  };
+  std::vector<Slot> slots;
+  /// By class: its slot.
+  std::vector<std::optional<unsigned>> slotOf;
   std::vector<ArenaRequest> requests;
-  std::vector<unsigned> requestBuffer;
+  /// By request: the buffers that begin where it is.
+  std::vector<llvm::SmallVector<unsigned, 1>> requestBuffers;
   BufferPlan plan;
 };
 
@@ -91,19 +125,18 @@ void Planner::placeResults() {
   }
 }
 
-// The values of one result of a segment at different calls differ only in time:
-// they share as few buffers as their live ranges allow; each takes the first
-// free one. This avoids packing the arena separately for each call.
-void Planner::takeTurns() {
-  if (function.segments.empty())
-    return;
-  // Whether it is a call, its segment or group, and the index of the result.
-  using Use = std::tuple<bool, unsigned, size_t>;
-  std::vector<std::pair<unsigned, Use>> users;
+// Returns the classes of values that several calls of a segment, or
+// instructions of a group, have, in the order in which they are born.
+std::vector<std::pair<unsigned, Planner::Family>> Planner::findRepeated() {
+  std::vector<std::pair<unsigned, Family>> found;
+  std::map<std::tuple<bool, unsigned, size_t>, size_t> counts;
   std::vector<bool> known(sharing->size());
+  auto count = [&](const Family &family) -> size_t & {
+    return counts[{family.isCall, *family.number, family.result}];
+  };
   for (const BufferInstr &instr : function.body.instrs) {
-    bool call = instr.kind == BufferInstr::Call;
-    if (!call && !instr.group)
+    bool isCall = instr.kind == BufferInstr::Call;
+    if (!isCall && !instr.group)
       continue;
     for (auto [k, result] : llvm::enumerate(instr.results)) {
       unsigned c = classOf(result);
@@ -111,31 +144,81 @@ void Planner::takeTurns() {
           shared(c).whole || !shared(c).pieces.empty())
         continue;
       known[c] = true;
-      users.push_back({c, {call, call ? instr.callee : *instr.group, k}});
+      Family family{isCall, isCall ? instr.callee : *instr.group, k};
+      found.push_back({c, family});
+      ++count(family);
     }
   }
-  auto birth = [&](unsigned c) { return shared(c).intervals.front().begin; };
-  llvm::sort(users, [&](const auto &a, const auto &b) {
+  llvm::erase_if(found, [&](auto &entry) { return count(entry.second) == 1; });
+  llvm::sort(found, [&](const auto &a, const auto &b) {
     return std::pair(birth(a.first), a.first) <
            std::pair(birth(b.first), b.first);
   });
-  struct Slot {
-    unsigned sharedBuffer;
-    int64_t end;
-  };
-  std::map<std::tuple<Use, int64_t, unsigned>, std::vector<Slot>> slots;
-  for (auto [c, use] : users) {
-    auto &known = slots[{use, shared(c).bytes, shared(c).type}];
-    int64_t end = shared(c).times().back().second;
-    auto free = llvm::find_if(
-        known, [&](const Slot &slot) { return slot.end <= birth(c); });
-    if (free == known.end()) {
-      known.push_back({c, end});
-      continue;
+  return found;
+}
+
+// The values of one result of a segment at different calls differ only in time:
+// they share as few slots of the arena as their live ranges allow. A large one
+// also takes turns with those of other segments: where a rank's share differs
+// between micro-batches, their segments and sizes do too. It takes the free
+// slot whose size is nearest to its own, which grows where it must.
+void Planner::takeTurns() {
+  if (function.segments.empty())
+    return;
+  std::vector<std::pair<unsigned, Family>> repeated = findRepeated();
+  int64_t largest = 0;
+  for (auto &[c, family] : repeated)
+    largest = std::max(largest, shared(c).bytes);
+  // By the bytes of the slot.
+  std::multimap<int64_t, unsigned> bySize;
+  auto findFree = [&](unsigned c, int64_t tolerance, const Family &family) {
+    auto nearest = bySize.end();
+    int64_t bytes = shared(c).bytes;
+    auto distance = [&](auto it) { return std::abs(it->first - bytes); };
+    for (auto it = bySize.lower_bound(bytes - tolerance),
+              last = bySize.upper_bound(bytes + tolerance);
+         it != last; ++it) {
+      const Slot &slot = slots[it->second];
+      if (slot.end <= birth(c) && slot.family == family &&
+          (nearest == bySize.end() || distance(it) < distance(nearest)))
+        nearest = it;
     }
-    sharing->merge(free->sharedBuffer, c, /*always=*/true);
-    free->end = end;
+    return nearest;
+  };
+  slotOf.assign(sharing->size(), std::nullopt);
+  for (auto [c, family] : repeated) {
+    const int64_t bytes = shared(c).bytes;
+    bool isLarge = bytes > largest / largeShare;
+    if (isLarge)
+      family.number = std::nullopt;
+    auto free = findFree(c, isLarge ? bytes / slotTolerance : 0, family);
+    if (free == bySize.end()) {
+      free = bySize.insert({bytes, slots.size()});
+      slots.push_back({bytes, 0, family});
+    } else if (free->first < bytes) {
+      unsigned number = free->second;
+      bySize.erase(free);
+      free = bySize.insert({bytes, number});
+      slots[number].bytes = bytes;
+    }
+    addToSlot(free->second, c);
   }
+}
+
+/// Values of one size and type in a slot have one buffer.
+void Planner::addToSlot(unsigned number, unsigned c) {
+  Slot &slot = slots[number];
+  slot.end = shared(c).times().back().second;
+  auto same = llvm::find_if(slot.classes, [&](unsigned other) {
+    return shared(other).bytes == shared(c).bytes &&
+           shared(other).type == shared(c).type;
+  });
+  if (same != slot.classes.end()) {
+    sharing->merge(*same, c, /*always=*/true);
+    return;
+  }
+  slot.classes.push_back(c);
+  slotOf[c] = number;
 }
 
 /// The times that are in the first, but not in the second.
@@ -182,18 +265,37 @@ unsigned Planner::bufferOfClass(unsigned c) {
   buffer.index = from.index;
   buffer.offset = from.offset;
   buffer.bytes = from.bytes;
-  if (buffer.space == BufferSpace::Arena) {
-    ArenaRequest request{from.bytes, from.times()};
-    for (unsigned number : from.pieces) {
-      const SharedBuffer &piece = shared(number);
-      request.parts.push_back({piece.offset, piece.bytes,
-                               without(piece.times(), request.intervals)});
-    }
-    requests.push_back(std::move(request));
-    requestBuffer.push_back(plan.buffers.size());
-  }
   plan.buffers.push_back(buffer);
+  if (buffer.space == BufferSpace::Arena)
+    requestArena(c, it->second);
   return it->second;
+}
+
+/// Requests bytes of the arena for the buffer of a class, unless its slot has
+/// them.
+void Planner::requestArena(unsigned c, unsigned buffer) {
+  const SharedBuffer &from = shared(c);
+  Slot *slot = !slotOf.empty() && slotOf[c] ? &slots[*slotOf[c]] : nullptr;
+  if (slot && slot->request) {
+    requestBuffers[*slot->request].push_back(buffer);
+    return;
+  }
+  ArenaRequest request{from.bytes, from.times()};
+  if (slot) {
+    slot->request = requests.size();
+    request.bytes = slot->bytes;
+    for (unsigned other : slot->classes)
+      if (other != c)
+        llvm::append_range(request.intervals, shared(other).times());
+    llvm::sort(request.intervals);
+  }
+  for (unsigned number : from.pieces) {
+    const SharedBuffer &piece = shared(number);
+    request.parts.push_back(
+        {piece.offset, piece.bytes, without(piece.times(), request.intervals)});
+  }
+  requests.push_back(std::move(request));
+  requestBuffers.push_back({buffer});
 }
 
 void Planner::assignBuffers() {
@@ -249,7 +351,7 @@ std::vector<BufferCopy> Planner::sequence(std::vector<BufferCopy> pending,
     int64_t bytes = plan.buffers[kept].bytes;
     plan.buffers.push_back({BufferSpace::Arena, 0, 0, bytes});
     requests.push_back({bytes, {{2 * point, 2 * point + 2}}});
-    requestBuffer.push_back(spare);
+    requestBuffers.push_back({spare});
     ordered.push_back({kept, spare});
     for (BufferCopy &copy : pending)
       if (copy.src == kept)
@@ -369,8 +471,9 @@ BufferPlan Planner::run() {
   std::vector<int64_t> packed =
       packArena(requests, calls, function.alignment, plan.arenaBytes);
   llvm::ArrayRef<int64_t> offsets = packed;
-  for (unsigned buffer : requestBuffer) {
-    plan.buffers[buffer].offset = offsets.front();
+  for (llvm::ArrayRef<unsigned> buffers : requestBuffers) {
+    for (unsigned buffer : buffers)
+      plan.buffers[buffer].offset = offsets.front();
     offsets = offsets.drop_front();
   }
   for (PlannedBuffer &buffer : plan.buffers)
@@ -423,8 +526,9 @@ SegmentPlan Planner::runSegment(llvm::ArrayRef<unsigned> mayOverwrite) {
   SegmentPlan segment;
   segment.function = &function;
   segment.duration = liveness.end;
-  for (auto [request, buffer] : llvm::zip_equal(requests, requestBuffer)) {
-    plan.buffers[buffer].index = segment.locals.size();
+  for (auto [request, buffers] : llvm::zip_equal(requests, requestBuffers)) {
+    for (unsigned buffer : buffers)
+      plan.buffers[buffer].index = segment.locals.size();
     segment.locals.push_back({request.bytes, std::move(request.intervals)});
   }
   for (unsigned argument : function.body.args)

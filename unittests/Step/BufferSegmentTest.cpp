@@ -8,6 +8,7 @@
 
 #include "BufferBuilder.h"
 
+#include <deque>
 #include <numeric>
 
 using namespace whale;
@@ -354,6 +355,31 @@ TEST(BufferSegment, ArenaAndRequestsDoNotGrowWithMicroBatches) {
       EXPECT_EQ(few.requests(), many.requests());
     }
   }
+}
+
+// A rank's share can differ between micro-batches, and with it the segment.
+TEST(BufferSegment, ValuesOfAboutOneSizeTakeTurns) {
+  Program program(2);
+  for (unsigned s : {0, 1}) {
+    BufferBuilder &b = program.functions[s];
+    b.results({b.op({b.argument(64)}, (1 << 16) - (s << 12))});
+    program.planSegment(s);
+  }
+  BufferBuilder &main = program.main;
+  unsigned x = main.argument(64);
+  std::mt19937 engine(1);
+  std::deque<unsigned> alive;
+  for (int i = 0; i < 200; ++i) {
+    alive.push_back(main.call(engine() % 2, {x})[0]);
+    if (alive.size() < 4)
+      continue;
+    main.op({alive.front()}, 0);
+    alive.pop_front();
+  }
+  main.results({main.op({x}, 64)});
+  BufferPlan plan = main.plan();
+  EXPECT_EQ(plan.arenaBytes, 4 << 16);
+  EXPECT_EQ(verifyBufferPlan(main.function, plan), std::nullopt);
 }
 
 // Only the sums, which begin as constants, are copied, and only once.
