@@ -330,6 +330,8 @@ LogicalResult ClassEmitter::run(func::CallOp op,
     return op.emitError("calls what is no segment");
   format::Run run;
   run.function = number->second;
+  if (auto layout = op->getAttrOfType<IntegerAttr>("whale.layout"))
+    run.layout = layout.getInt();
   for (Value value : op.getOperands())
     run.operands.push_back(buffer(value));
   for (Value value : op.getResults())

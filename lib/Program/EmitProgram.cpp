@@ -226,8 +226,9 @@ format::RankClass ProgramEmitter::describeClass(ScheduleOp schedule) {
   if (auto locals = schedule->getAttrOfType<DictionaryAttr>("whale.locals"))
     for (NamedAttribute entry : locals) {
       Operation *segment = module.lookupSymbol(entry.getName());
-      rankClass.locals[segmentNumbers.at(segment)] =
-          cast<DenseI64ArrayAttr>(entry.getValue()).asArrayRef().vec();
+      auto &layouts = rankClass.locals[segmentNumbers.at(segment)];
+      for (Attribute offsets : cast<ArrayAttr>(entry.getValue()))
+        layouts.push_back(cast<DenseI64ArrayAttr>(offsets).asArrayRef().vec());
     }
   return rankClass;
 }

@@ -79,7 +79,7 @@ private:
   void meet(const Range &range, Numbers &numbers) const;
   bool isBusy(const Numbers &numbers, bool isWritten) const;
   void count(const Active &transfer, int64_t change);
-  const Callee &calleeOf(int64_t number);
+  const Callee &calleeOf(const Run &run);
   const Range &rangeOf(BufferIndex index) const { return ranges[index]; }
   void run(const Run &run);
   void use(BufferIndex index, bool isWritten);
@@ -97,7 +97,8 @@ private:
   /// of the same memory reaches.
   std::vector<Busy> busy;
   std::vector<int64_t> reach;
-  std::unordered_map<int64_t, Callee> callees;
+  /// By function and layout.
+  std::map<std::pair<int64_t, int64_t>, Callee> callees;
   /// The transfers in progress, by number.
   std::map<int64_t, Active> active;
   /// The fault of the current instruction.
@@ -199,21 +200,23 @@ void MemoryCheck::count(const Active &transfer, int64_t change) {
     busyOf(*transfer.dst).received += change;
 }
 
-const MemoryCheck::Callee &MemoryCheck::calleeOf(int64_t number) {
-  auto [it, isNew] = callees.try_emplace(number);
+const MemoryCheck::Callee &MemoryCheck::calleeOf(const Run &run) {
+  const int64_t number = run.function;
+  auto [it, isNew] = callees.try_emplace({number, run.layout});
   Callee &callee = it->second;
   if (!isNew)
     return callee;
   const Function &function = program.functions[number];
   callee.written.resize(function.operands);
   findWritten(program, function, function.instructions, callee.written);
-  auto offsets = rankClass.locals.find(number);
-  if (offsets == rankClass.locals.end())
+  auto layouts = rankClass.locals.find(number);
+  if (layouts == rankClass.locals.end())
     return callee;
+  const std::vector<int64_t> &offsets = layouts->second[run.layout];
   std::vector<Extent> extents = extentsOf(function, Space::Local);
   for (size_t i = 0; i < extents.size(); ++i)
-    callee.locals.push_back({Space::Arena, 0, offsets->second[i],
-                             offsets->second[i] + extents[i].bytes});
+    callee.locals.push_back(
+        {Space::Arena, 0, offsets[i], offsets[i] + extents[i].bytes});
   for (const Range &range : callee.locals)
     meet(range, callee.meets);
   std::sort(callee.meets.begin(), callee.meets.end());
@@ -262,7 +265,7 @@ void MemoryCheck::useAll(const Instruction &instruction) {
 }
 
 void MemoryCheck::run(const Run &run) {
-  const Callee &callee = calleeOf(run.function);
+  const Callee &callee = calleeOf(run);
   for (size_t i = 0; i < run.operands.size(); ++i)
     use(run.operands[i], callee.written[i]);
   for (BufferIndex index : run.results)

@@ -34,7 +34,8 @@ Range rangeOf(const Program &program, const RankClass &rankClass,
   case Space::Result:
     return rangeOf(program, rankClass, run->results[info.index]);
   case Space::Local: {
-    int64_t offset = rankClass.locals.at(run->function)[info.index];
+    int64_t offset =
+        rankClass.locals.at(run->function)[run->layout][info.index];
     return {Space::Arena, 0, offset, offset + info.bytes};
   }
   default:

@@ -206,16 +206,18 @@ void ProgramReader::readClass(const Field &field, size_t number) {
   if (locals)
     readLocals(*locals, rankClass);
   InstructionReader reader(*this, rankClass, number);
-  std::set<int64_t> used;
+  std::set<std::pair<int64_t, int64_t>> used;
   if (auto runs = field.find("runs")) {
     reader.readRuns(*runs);
     for (const Run &run : reader.getRuns())
-      used.insert(run.function);
+      used.insert({run.function, run.layout});
   }
-  for (const auto &[function, offsets] : rankClass.locals)
-    if (!used.contains(function))
-      locals->at(std::to_string(function))
-          .fail("the class does not run function " + std::to_string(function));
+  for (const auto &[function, layouts] : rankClass.locals)
+    for (size_t i = 0; i < layouts.size(); ++i)
+      if (!used.contains({function, static_cast<int64_t>(i)}))
+        locals->at(std::to_string(function))[i].fail(
+            "the class does not run function " + std::to_string(function) +
+            " with this layout");
   rankClass.instructions = reader.readList(field.at("instructions"));
 }
 

@@ -102,7 +102,7 @@ Range ProgramReader::rangeOf(const RankClass &rankClass, const Run &run,
     return format::rangeOf(program, rankClass, run.operands[slot.index]);
   if (slot.space == Space::Result)
     return format::rangeOf(program, rankClass, run.results[slot.index]);
-  int64_t offset = rankClass.locals.at(run.function)[slot.index];
+  int64_t offset = rankClass.locals.at(run.function)[run.layout][slot.index];
   return {Space::Arena, 0, offset,
           offset + needs[run.function].locals[slot.index].bytes};
 }
@@ -112,29 +112,40 @@ void ProgramReader::readLocals(const Field &field, RankClass &rankClass) {
     std::optional<int64_t> number = parseDecimal(key);
     if (!number || *number >= static_cast<int64_t>(needs.size()))
       list.fail("there is no function '" + key + "'");
-    const FunctionNeeds &function = needs[*number];
-    if (list.size() != function.locals.size())
-      list.fail("the function has " + std::to_string(function.locals.size()) +
-                " locals");
-    std::vector<int64_t> offsets = list.integers(0, rankClass.arenaBytes);
-    for (size_t i = 0; i < offsets.size(); ++i) {
-      const Extent &extent = function.locals[i];
-      if (offsets[i] % extent.alignment)
-        list[i].fail("must be a multiple of the element size");
-      if (extent.bytes > rankClass.arenaBytes - offsets[i])
-        list[i].fail("the local's " + std::to_string(extent.bytes) +
-                     " bytes reach out of the arena of " +
-                     std::to_string(rankClass.arenaBytes));
-    }
-    rankClass.locals[*number] = std::move(offsets);
-    Run run;
-    run.function = *number;
-    for (auto [a, b] : function.localsApart)
-      if (rangeOf(rankClass, run, a).overlaps(rangeOf(rankClass, run, b)))
-        list.fail(describe(a) + " and " + describe(b) +
-                  " overlap, and the function writes one where it uses the "
-                  "other");
+    if (list.size() == 0)
+      list.fail("must have a layout of the function's locals");
+    for (size_t i = 0; i < list.size(); ++i)
+      readLayout(list[i], *number, rankClass);
   }
+}
+
+/// Reads the offsets of a function's locals in one layout.
+void ProgramReader::readLayout(const Field &list, int64_t number,
+                               RankClass &rankClass) {
+  const FunctionNeeds &function = needs[number];
+  if (list.size() != function.locals.size())
+    list.fail("the function has " + std::to_string(function.locals.size()) +
+              " locals");
+  std::vector<int64_t> offsets = list.integers(0, rankClass.arenaBytes);
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    const Extent &extent = function.locals[i];
+    if (offsets[i] % extent.alignment)
+      list[i].fail("must be a multiple of the element size");
+    if (extent.bytes > rankClass.arenaBytes - offsets[i])
+      list[i].fail("the local's " + std::to_string(extent.bytes) +
+                   " bytes reach out of the arena of " +
+                   std::to_string(rankClass.arenaBytes));
+  }
+  std::vector<std::vector<int64_t>> &layouts = rankClass.locals[number];
+  Run run;
+  run.function = number;
+  run.layout = static_cast<int64_t>(layouts.size());
+  layouts.push_back(std::move(offsets));
+  for (auto [a, b] : function.localsApart)
+    if (rangeOf(rankClass, run, a).overlaps(rangeOf(rankClass, run, b)))
+      list.fail(describe(a) + " and " + describe(b) +
+                " overlap, and the function writes one where it uses the "
+                "other");
 }
 
 /// Reads the buffers of a run's operands or results.
@@ -185,6 +196,9 @@ Run InstructionReader::readRunOf(const Field &field) const {
   if (!rankClass->locals.contains(run.function))
     callee.fail("the class has no locals of function " +
                 std::to_string(run.function));
+  if (auto layout = field.find("layout"))
+    run.layout = layout->integer(
+        0, static_cast<int64_t>(rankClass->locals.at(run.function).size()) - 1);
   const ProgramReader::FunctionNeeds &needs = reader.needs[run.function];
   Field operands = field.at("operands"), results = field.at("results");
   readGiven(

@@ -80,6 +80,7 @@ private:
   void readClass(const Field &field, size_t number);
   BufferInfo readBuffer(const Field &field, const RankClass &rankClass);
   void readLocals(const Field &field, RankClass &rankClass);
+  void readLayout(const Field &list, int64_t number, RankClass &rankClass);
   Collective readCollective(const Field &field) const;
   void readGroups(const Field &list, Collective &collective) const;
   /// Called after all classes have been read: checks that all participants use

@@ -148,12 +148,15 @@ struct AddOperation {
 
 int64_t RunTable::add(const Run &run) {
   auto [it, isNew] =
-      numbers.try_emplace({run.function, run.operands, run.results},
+      numbers.try_emplace({run.function, run.layout, run.operands, run.results},
                           static_cast<int64_t>(list.size()));
-  if (isNew)
-    list.push_back({{"function", run.function},
-                    {"operands", rangesToJson(run.operands)},
-                    {"results", rangesToJson(run.results)}});
+  if (!isNew)
+    return it->second;
+  Json &json = list.emplace_back(Json{{"function", run.function}});
+  if (run.layout)
+    addMember(json, "layout", run.layout);
+  addMember(json, "operands", rangesToJson(run.operands));
+  addMember(json, "results", rangesToJson(run.results));
   return it->second;
 }
 

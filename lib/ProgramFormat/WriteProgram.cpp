@@ -288,8 +288,8 @@ Json ProgramWriter::toJson(const RankClass &rankClass) const {
   if (rankClass.isForProcessor)
     addMember(json, "target", "cpu");
   Json locals;
-  for (const auto &[number, offsets] : rankClass.locals)
-    addMember(locals, std::to_string(number), offsets);
+  for (const auto &[number, layouts] : rankClass.locals)
+    addMember(locals, std::to_string(number), layouts);
   if (!locals.is_null())
     addMember(json, "locals", std::move(locals));
   addMember(json, "buffers",

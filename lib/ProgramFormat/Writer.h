@@ -41,9 +41,9 @@ public:
   Json list = Json::array();
 
 private:
-  std::map<
-      std::tuple<int64_t, std::vector<BufferIndex>, std::vector<BufferIndex>>,
-      int64_t>
+  std::map<std::tuple<int64_t, int64_t, std::vector<BufferIndex>,
+                      std::vector<BufferIndex>>,
+           int64_t>
       numbers;
 };
 

@@ -285,6 +285,12 @@ void Packer::fillConflicts() {
   // No two segments run at the same time.
   for (auto [segment, numbers] : llvm::zip_equal(segments, locals)) {
     compareAll(numbers);
+    if (segment.among)
+      for (size_t a : numbers)
+        for (size_t b : locals[*segment.among])
+          compare(a, b, [&] {
+            return overlap(*pieces[a].intervals, *pieces[b].intervals);
+          });
     for (size_t caller : callers) {
       std::optional<TimeIntervals> within;
       for (size_t local : numbers)
@@ -326,7 +332,16 @@ int64_t Packer::mostAlive() const {
     const Profile *locals;
   };
   std::vector<Call> calls;
-  for (auto [segment, profile] : llvm::zip_equal(segments, locals)) {
+  std::vector<bool> isDivided(segments.size());
+  for (auto [segment, profile] : llvm::zip_equal(segments, locals))
+    if (segment.among) {
+      isDivided[*segment.among] = true;
+      llvm::append_range(profile, locals[*segment.among]);
+    }
+  for (auto [s, segment] : llvm::enumerate(segments)) {
+    Profile &profile = locals[s];
+    if (isDivided[s])
+      continue;
     profile = sumUp(std::move(profile));
     for (int64_t begin : segment.begins) {
       calls.push_back({begin, begin + segment.duration, &profile});

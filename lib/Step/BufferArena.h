@@ -32,11 +32,14 @@ struct ArenaRequest {
 struct ArenaCalls {
   int64_t duration;
   llvm::ArrayRef<int64_t> begins;
+  /// If these are only some of a segment's calls: the entry of all of them.
+  std::optional<unsigned> among = std::nullopt;
 };
 
 /// Returns an offset for each request, multiples of `alignment`, such that
 /// requests alive at the same time don't overlap; sets `size` to the bytes of
-/// the arena. No two calls overlap in time, also of different segments.
+/// the arena. No two calls overlap in time, also of different segments. If some
+/// calls of a segment have an entry, each is in one.
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                llvm::ArrayRef<ArenaCalls> segments,
                                int64_t alignment, int64_t &size);

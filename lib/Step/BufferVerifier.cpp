@@ -75,9 +75,28 @@ bool BufferVerifier::checkBuffers() {
   if (plan.locals.size() != function.segments.size())
     return fail("not every segment has offsets for its locals");
   for (auto [s, segment] : llvm::enumerate(function.segments))
-    if (plan.locals[s].size() != segment->locals.size())
-      return fail("not every local of segment " + llvm::Twine(s) +
-                  " has an offset");
+    for (const std::vector<int64_t> &offsets : plan.locals[s])
+      if (offsets.size() != segment->locals.size())
+        return fail("not every local of segment " + llvm::Twine(s) +
+                    " has an offset");
+  unsigned next = 0;
+  return checkLayouts(function.body, next);
+}
+
+/// `next`: the number of the region's first instruction.
+bool BufferVerifier::checkLayouts(const BufferRegion &region, unsigned &next) {
+  for (const BufferInstr &instr : region.instrs) {
+    if (next >= plan.layout.size())
+      return fail("not every instruction has a layout");
+    if (instr.kind == BufferInstr::Call &&
+        plan.layout[next] >= plan.locals[instr.callee].size())
+      return fail("segment " + llvm::Twine(instr.callee) + " has no layout " +
+                  llvm::Twine(plan.layout[next]));
+    ++next;
+    for (const BufferRegion &inner : instr.regions)
+      if (!checkLayouts(inner, next))
+        return false;
+  }
   return true;
 }
 
@@ -241,7 +260,7 @@ bool BufferVerifier::instruction(const BufferInstr &instr, Ids ids) {
   if (instr.kind == BufferInstr::While)
     return loop(instr, ids);
   if (instr.kind == BufferInstr::Call)
-    return call(instr);
+    return call(instr, ids);
   // Results may only use operands' buffers that the instruction permits.
   for (auto [r, result] : llvm::enumerate(instr.results)) {
     if (function.values[result].constant)
@@ -349,7 +368,7 @@ void BufferVerifier::lose(const BufferRegion &region, Ids ids) {
   for (const BufferInstr &instr : region.instrs) {
     loseCopies(plan.before[ids.instr]);
     if (instr.kind == BufferInstr::Call)
-      eraseLocals(instr.callee);
+      eraseLocals(instr.callee, plan.layout[ids.instr]);
     if (instr.kind == BufferInstr::Op || instr.kind == BufferInstr::Call ||
         instr.kind == BufferInstr::Pack)
       for (unsigned result : instr.results)

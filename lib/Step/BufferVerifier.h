@@ -55,6 +55,7 @@ private:
   }
   bool isInside(const PlannedBuffer &buffer) const;
   bool checkBuffers();
+  bool checkLayouts(const BufferRegion &region, unsigned &next);
   void collectConstants();
   void collectLocals();
   static Ids skip(const BufferRegion &region, Ids ids);
@@ -69,7 +70,7 @@ private:
   bool write(unsigned buffer, std::set<unsigned> values);
   void erase(unsigned buffer);
   void erase(BufferSpace space, unsigned index, int64_t begin, int64_t end);
-  void eraseLocals(unsigned segment);
+  void eraseLocals(unsigned segment, unsigned layout);
   void lose(const BufferRegion &region, Ids ids);
   bool copyAll(const std::vector<BufferCopy> &copies);
   void forget(const BufferRegion &region);
@@ -81,7 +82,7 @@ private:
   bool unpack(const BufferInstr &instr, const std::vector<BufferCopy> &copies);
   bool updates(const BufferInstr &instr, llvm::ArrayRef<InPlace> pairs);
   bool results(const BufferInstr &instr);
-  bool call(const BufferInstr &instr);
+  bool call(const BufferInstr &instr, Ids ids);
   bool loop(const BufferInstr &instr, Ids ids);
   bool branch(const BufferInstr &instr, Ids ids);
 
@@ -90,8 +91,8 @@ private:
   Memory memory;
   /// By value: whether it became the content of a buffer by renaming.
   std::vector<bool> named;
-  /// By segment: the byte ranges of its locals in the arena.
-  std::vector<TimeIntervals> localRanges;
+  /// By segment and layout: the byte ranges of its locals in the arena.
+  std::vector<std::vector<TimeIntervals>> localRanges;
   /// The buffers of calls that have been checked; equal calls are checked once.
   std::set<std::vector<int64_t>> ran;
   /// By buffer: the constants that it holds.

@@ -18,33 +18,41 @@
 
 namespace whale {
 
+/// The byte ranges of a segment's locals at these offsets.
+static TimeIntervals findRanges(const SegmentPlan &segment,
+                                llvm::ArrayRef<int64_t> offsets) {
+  TimeIntervals ranges, merged;
+  for (auto [local, offset] : llvm::zip_equal(segment.locals, offsets))
+    if (local.bytes)
+      ranges.push_back({offset, offset + local.bytes});
+  llvm::sort(ranges);
+  for (auto [begin, end] : ranges) {
+    if (!merged.empty() && begin <= merged.back().second)
+      merged.back().second = std::max(merged.back().second, end);
+    else
+      merged.push_back({begin, end});
+  }
+  return merged;
+}
+
 void BufferVerifier::collectLocals() {
   for (auto [s, segment] : llvm::enumerate(function.segments)) {
-    TimeIntervals ranges;
-    for (auto [local, offset] :
-         llvm::zip_equal(segment->locals, plan.locals[s]))
-      if (local.bytes)
-        ranges.push_back({offset, offset + local.bytes});
-    llvm::sort(ranges);
-    TimeIntervals &merged = localRanges.emplace_back();
-    for (auto [begin, end] : ranges) {
-      if (!merged.empty() && begin <= merged.back().second)
-        merged.back().second = std::max(merged.back().second, end);
-      else
-        merged.push_back({begin, end});
-    }
+    std::vector<TimeIntervals> &ofLayouts = localRanges.emplace_back();
+    for (const std::vector<int64_t> &offsets : plan.locals[s])
+      ofLayouts.push_back(findRanges(*segment, offsets));
   }
 }
 
-void BufferVerifier::eraseLocals(unsigned segment) {
-  for (auto [begin, end] : localRanges[segment])
+void BufferVerifier::eraseLocals(unsigned segment, unsigned layout) {
+  for (auto [begin, end] : localRanges[segment][layout])
     erase(BufferSpace::Arena, 0, begin, end);
 }
 
 // Calls differ in the locations of the segment's buffers. In the arena the
 // offsets matter; outside it, only which of the buffers are equal.
-bool BufferVerifier::call(const BufferInstr &instr) {
+bool BufferVerifier::call(const BufferInstr &instr, Ids ids) {
   const SegmentPlan &segment = *function.segments[instr.callee];
+  const unsigned layout = plan.layout[ids.instr];
   if (!updates(instr, segment.inPlace))
     return false;
   std::vector<unsigned> operands;
@@ -59,7 +67,7 @@ bool BufferVerifier::call(const BufferInstr &instr) {
   std::vector<unsigned> passed = operands;
   for (unsigned result : instr.results)
     passed.push_back(plan.bufferOf[result]);
-  std::vector<int64_t> locations{instr.callee};
+  std::vector<int64_t> locations{instr.callee, layout};
   std::map<std::pair<BufferSpace, unsigned>, int64_t> others;
   for (unsigned number : passed) {
     const PlannedBuffer &b = plan.buffers[number];
@@ -76,7 +84,7 @@ bool BufferVerifier::call(const BufferInstr &instr) {
     for (PlannedBuffer &b : there.buffers) {
       int64_t bytes = b.bytes;
       if (b.space == BufferSpace::Arena)
-        b.offset = plan.locals[instr.callee][b.index];
+        b.offset = plan.locals[instr.callee][layout][b.index];
       else if (b.space == BufferSpace::Argument)
         b = plan.buffers[operands[b.index]];
       else if (b.space == BufferSpace::Result)
@@ -93,7 +101,7 @@ bool BufferVerifier::call(const BufferInstr &instr) {
       return fail("in a call of segment " + llvm::Twine(instr.callee) + ": " +
                   *wrong);
   }
-  eraseLocals(instr.callee);
+  eraseLocals(instr.callee, layout);
   return results(instr);
 }
 

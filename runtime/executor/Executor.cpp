@@ -410,6 +410,8 @@ void Executor::bind(int64_t rank, const Bindings &arguments,
 void Executor::bind(int64_t rank, const Run &run) {
   Rank &self = ranks[rank];
   const std::vector<BufferInfo> &buffers = run.function->format->buffers;
+  const std::vector<BufferIndex> &own =
+      run.function->indices[run.given->layout];
   self.indices.clear();
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferInfo &buffer = buffers[i];
@@ -418,7 +420,7 @@ void Executor::bind(int64_t rank, const Run &run) {
     else if (buffer.space == Space::Result)
       self.indices.push_back(run.given->results[buffer.index]);
     else
-      self.indices.push_back(run.function->indices[i]);
+      self.indices.push_back(own[i]);
   }
   self.device->select(self.functionBuffers, self.buffers, self.indices);
 }

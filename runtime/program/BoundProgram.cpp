@@ -129,12 +129,14 @@ void Binder::bindClasses() {
     bindClass(i);
 }
 
-/// `count`: the buffers of the class. `locals`: their offsets in the arena.
+/// `count`: the buffers of the class. `locals`: their offsets in the arena in
+/// one layout.
 void Binder::addBuffers(BoundFunction &function,
                         const std::vector<int64_t> &locals, size_t count) {
   std::vector<FunctionBuffer> &added = boundClass->functionBuffers;
+  std::vector<BufferIndex> &indices = function.indices.emplace_back();
   for (const BufferInfo &buffer : function.format->buffers) {
-    function.indices.push_back(static_cast<BufferIndex>(count + added.size()));
+    indices.push_back(static_cast<BufferIndex>(count + added.size()));
     if (buffer.space == Space::Local)
       added.push_back({Space::Arena, locals[buffer.index]});
     else if (buffer.space == Space::Constant)
@@ -149,10 +151,11 @@ void Binder::bindClass(size_t number) {
   count = 0;
   starts.clear();
   // What runs refer to is there before them.
-  for (const auto &[function, locals] : rankClass.locals) {
+  for (const auto &[function, layouts] : rankClass.locals) {
     BoundFunction &its = boundClass->functions[function];
     its.format = &program.functions[function];
-    addBuffers(its, locals, rankClass.buffers.size());
+    for (const std::vector<int64_t> &locals : layouts)
+      addBuffers(its, locals, rankClass.buffers.size());
   }
   auto bindBody = [&](const format::Body &given, const std::string &name) {
     body = &given;

@@ -106,9 +106,10 @@ struct Instruction {
 /// A function as one class runs it.
 struct BoundFunction {
   const format::Function *format = nullptr;
-  /// By buffer of the function: where a local or constant is among the
-  /// buffers of the class and those of `BoundClass::functionBuffers`.
-  std::vector<BufferIndex> indices;
+  /// For each layout of its locals, by buffer of the function: where a local or
+  /// constant is among the buffers of the class and those of
+  /// `BoundClass::functionBuffers`.
+  std::vector<std::vector<BufferIndex>> indices;
   std::vector<Instruction> instructions;
 };
 

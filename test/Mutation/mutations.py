@@ -68,6 +68,7 @@ ON_OPERATION = (
     "whale.placements=[]",
     "whale.chunk=3:i64",
     "whale.out=array<i64: 0>",
+    "whale.layout=1:i64",
     "whale.chunk=-1:i64",
     "whale.strateg=#whale.split",
 )

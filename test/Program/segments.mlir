@@ -11,7 +11,7 @@
 // the batch. It adds to its first operand in place: each run gets the sum as
 // operand 0 and as result.
 
-// CHECK: "version": 7
+// CHECK: "version": 8
 // CHECK: "functions": [
 // CHECK: "operands": 3,
 // CHECK: "results": 2,
@@ -19,7 +19,7 @@
 // CHECK-DAG: {"local":0,
 // CHECK-NOT: "run":
 // CHECK: "classes": [
-// CHECK: "locals": {"0":[{{[0-9]+}}
+// CHECK: "locals": {"0":[{{\[}}{{[0-9]+}}
 // CHECK-DAG: {"argument":1,"offset":0,"type":"f32[2,4]"
 // CHECK-DAG: {"argument":1,"offset":32,"type":"f32[2,4]"
 // CHECK-DAG: {"argument":1,"offset":64,"type":"f32[2,4]"

@@ -315,7 +315,7 @@ TEST(Enumerate, LocalsOfFunctions) {
   function.instructions = {{.operation = Copy{0, 1}},
                            {.operation = Copy{1, 2}}};
   small.program.functions.push_back(function);
-  small.program.classes[0].locals[0] = {64};
+  small.program.classes[0].locals[0] = {{64}};
   small.copy(0, given, 0);
   small.start(0, there, 0, std::nullopt);
   small.list(0).push_back({.operation = whale::format::Run{
@@ -325,7 +325,7 @@ TEST(Enumerate, LocalsOfFunctions) {
   small.wait(1, 0);
   EXPECT_TRUE(small.run().isOne());
   // Over what is sent.
-  small.program.classes[0].locals[0] = {0};
+  small.program.classes[0].locals[0] = {{0}};
   EXPECT_EQ(small.run().results.size(), 2u);
 }
 

@@ -179,11 +179,12 @@ bool Mutator::shift(RankClass &rankClass) {
   for (BufferInfo &buffer : rankClass.buffers)
     if (buffer.space == Space::Arena)
       places.emplace_back(&buffer.offset, buffer.bytes);
-  for (auto &[function, offsets] : rankClass.locals) {
+  for (auto &[function, layouts] : rankClass.locals) {
     std::vector<Extent> extents =
         extentsOf(program.functions[function], Space::Local);
-    for (size_t i = 0; i < offsets.size(); ++i)
-      places.emplace_back(&offsets[i], extents[i].bytes);
+    for (std::vector<int64_t> &offsets : layouts)
+      for (size_t i = 0; i < offsets.size(); ++i)
+        places.emplace_back(&offsets[i], extents[i].bytes);
   }
   if (places.empty())
     return false;

@@ -267,7 +267,7 @@ void Expander::expand(const Run &run, const Places &at) {
     case Space::Result:
       return at(run.results[buffer.index]);
     case Space::Local:
-      begin = rankClass.locals.at(run.function)[buffer.index];
+      begin = rankClass.locals.at(run.function)[run.layout][buffer.index];
       return {begin, begin + buffer.bytes};
     default:
       return memory.constants({buffer.offset, buffer.offset + buffer.bytes});

@@ -155,7 +155,7 @@ TEST(CheckTransfers, RunsReadOperandsAndWriteResultsAndLocals) {
                      int64_t local) {
     std::get<whale::format::Run>(builder.list(0)[1].operation) = {
         0, std::move(operands), {result}, {}};
-    rankClass.locals[0] = {local};
+    rankClass.locals[0] = {{local}};
     return builder.fault();
   };
   const std::string goesOn =

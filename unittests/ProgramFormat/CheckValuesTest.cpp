@@ -159,20 +159,20 @@ TEST(CheckValues, RunsAreLookedInto) {
                       {Space::Local, 0, 0, 64, DType::F32, {16}, {}}};
   function.instructions = {makeCopy(0, 2), makeCopy(2, 1)};
   builder.program.functions = {function};
-  builder.program.classes[0].locals[0] = {64};
+  builder.program.classes[0].locals[0] = {{64}};
   builder.copy(8, 0);
   builder.run(0, {0}, {2});
   builder.copy(2, 3);
   EXPECT_EQ(builder.fault(), "");
   // The local is where the operand does.
-  builder.program.classes[0].locals[0] = {0};
+  builder.program.classes[0].locals[0] = {{0}};
   EXPECT_EQ(builder.fault(),
             "classes[0].instructions[1]: functions[0].instructions[0]: buffer "
             "2 is written where buffer 0 is read by the same instruction");
   // It is read before it is written, where another run has written it.
   builder.program.functions.push_back(function);
   builder.program.functions[1].instructions = {makeCopy(2, 1)};
-  builder.program.classes[0].locals = {{0, {64}}, {1, {64}}};
+  builder.program.classes[0].locals = {{0, {{64}}}, {1, {{64}}}};
   builder.run(1, {0}, {2});
   EXPECT_EQ(builder.fault(),
             "classes[0].instructions[3]: functions[1].instructions[0]: buffer "

@@ -115,7 +115,7 @@ TEST(LiveBytes, FunctionsUseTheirLocalsAndTheBuffersOfTheirCaller) {
     function.buffers.push_back({space, 0, index, 64, DType::F32, {16}, {}});
   function.instructions = {makeCopy(0, 2), makeCopy(2, 1)};
   builder.program.functions.push_back(function);
-  builder.program.classes[0].locals[0] = {512};
+  builder.program.classes[0].locals[0] = {{512}};
   builder.copy(8, 0);
   builder.list(0).push_back({.operation = whale::format::Run{0, {0}, {1}, {}}});
   EXPECT_EQ(builder.live(), 128);

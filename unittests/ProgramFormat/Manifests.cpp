@@ -15,7 +15,7 @@ using nlohmann::json;
 namespace whale::format::test {
 
 json emptyManifest(size_t ranks) {
-  json root = {{"format", "whale"},  {"version", 7},
+  json root = {{"format", "whale"},  {"version", 8},
                {"target", "cpu"},    {"name", "test"},
                {"kernels", nullptr}, {"constants", nullptr}};
   json &rankClass = root["classes"][0];
@@ -106,7 +106,7 @@ json richManifest() {
     for (size_t i = 0; i < ranks; ++i)
       offsets["rank_constant"].push_back(json::array({cls["ranks"][i]}));
     cls["arena_bytes"] = 512;
-    cls["locals"] = {{"0", {448}}};
+    cls["locals"] = {{"0", json::array({{448}})}};
     cls["buffers"] = {
         /*0*/ shardBuffer("argument", 0, "f32", {4, 4}),
         /*1*/ shardBuffer("argument", 1, "f32", {2, 4}),

@@ -45,7 +45,7 @@ json productManifest() {
        {"instructions", {matmul(0, 1, 3), matmul(3, 5, 4), matmul(4, 5, 2)}}}};
   json &rankClass = root["classes"][0];
   rankClass["arena_bytes"] = 512;
-  rankClass["locals"]["0"] = {384, 448};
+  rankClass["locals"]["0"] = json::array({{384, 448}});
   for (int i = 0; i < 6; ++i)
     rankClass["buffers"].push_back(arenaBuffer(64 * i, "f32", {4, 4}));
   json part = shardBuffer("argument", 0, "f32", {4, 4});
@@ -93,7 +93,8 @@ TEST(ReadFunctionTest, IsReadAndWritten) {
   EXPECT_EQ(function.buffers[4].index, 1);
   EXPECT_EQ(function.instructions.size(), 3u);
   const RankClass &rankClass = program.classes[0];
-  EXPECT_EQ(rankClass.locals.at(0), (std::vector<int64_t>{384, 448}));
+  EXPECT_EQ(rankClass.locals.at(0),
+            (std::vector<std::vector<int64_t>>{{384, 448}}));
   EXPECT_EQ(rankClass.buffers[6].offset, 64);
   EXPECT_EQ(std::get<whale::format::Run>(rankClass.instructions[1].operation),
             (whale::format::Run{0, {0, 6}, {1}, {}}));
@@ -139,13 +140,16 @@ TEST(ReadFunctionTest, ErrorsNameTheField) {
 }
 
 TEST(ReadFunctionTest, LocalsLieInTheArena) {
-  const std::string path = "/classes/0/locals/0",
-                    field = "file: classes[0].locals.0";
+  const std::string path = "/classes/0/locals/0/0",
+                    field = "file: classes[0].locals.0[0]";
   EXPECT_EQ(errorWithout("/classes/0", "locals"),
             "file: classes[0].runs[0].function: the class has no "
             "locals of function 0");
   EXPECT_EQ(errorOf("/classes/0/locals/1", {0}),
             "file: classes[0].locals.1: there is no function '1'");
+  EXPECT_EQ(errorOf("/classes/0/locals/0", json::array()),
+            "file: classes[0].locals.0: must have a layout of the function's "
+            "locals");
   EXPECT_EQ(errorOf(path, {384}), field + ": the function has 2 locals");
   EXPECT_EQ(errorOf(path, {384, 452}),
             field + "[1]: the local's 64 bytes reach out of the arena of 512");
@@ -155,7 +159,28 @@ TEST(ReadFunctionTest, LocalsLieInTheArena) {
             field + ": local 0 and local 1 overlap, and the function writes "
                     "one where it uses the other");
   EXPECT_EQ(errorOf("/classes/0/runs", json::array()),
-            field + ": the class does not run function 0");
+            field + ": the class does not run function 0 with this layout");
+}
+
+TEST(ReadFunctionTest, RunsHaveLocalsInTheirLayout) {
+  json manifest = productManifest();
+  json &rankClass = manifest["classes"][0];
+  rankClass["locals"]["0"].push_back({448, 384});
+  EXPECT_EQ(errorOf(manifest), "file: classes[0].locals.0[1]: the class does "
+                               "not run function 0 with this layout");
+  rankClass["runs"][1]["layout"] = 1;
+  Program program = readProgram(manifest.dump(), "file");
+  auto layoutOf = [&](size_t instruction) {
+    return std::get<whale::format::Run>(
+               program.classes[0].instructions[instruction].operation)
+        .layout;
+  };
+  EXPECT_EQ(layoutOf(0), 0);
+  EXPECT_EQ(layoutOf(1), 1);
+  EXPECT_EQ(readProgram(writeProgram(program).manifest, "again"), program);
+  rankClass["runs"][1]["layout"] = 2;
+  EXPECT_EQ(errorOf(manifest), "file: classes[0].runs[1].layout: must be an "
+                               "integer from 0 to 1");
 }
 
 TEST(ReadFunctionTest, RunsAreGivenWhatTheFunctionTakes) {
@@ -229,7 +254,7 @@ TEST(ReadFunctionTest, WhatMustBeApartIsApartInEachRun) {
   json manifest = productManifest();
   manifest["classes"][0]["buffers"][1]["arena"] = 444;
   EXPECT_EQ(errorOf(manifest), field + ": result 0 and local 1" + why);
-  manifest["classes"][0]["locals"]["0"] = {448, 384};
+  manifest["classes"][0]["locals"]["0"] = json::array({{448, 384}});
   EXPECT_EQ(errorOf(manifest), field + ": result 0 and local 1" + why);
   manifest = productManifest();
   manifest["classes"][0]["buffers"][0]["arena"] = 384;

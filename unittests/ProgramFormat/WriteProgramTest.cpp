@@ -161,8 +161,10 @@ void Generator::addRuns(RankClass &rankClass) {
     Run run;
     run.function = static_cast<int64_t>(number);
     for (int64_t count = pick(3); count > 0; --count) {
-      std::vector<int64_t> &locals = rankClass.locals[run.function];
-      locals.clear();
+      std::vector<std::vector<int64_t>> &layouts =
+          rankClass.locals[run.function];
+      run.layout = static_cast<int64_t>(layouts.size());
+      std::vector<int64_t> &locals = layouts.emplace_back();
       run.operands.clear();
       run.results.clear();
       for (int64_t i = 0; i < program.functions[number].operands; ++i) {

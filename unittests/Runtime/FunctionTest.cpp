@@ -110,7 +110,8 @@ protected:
     part("result", 1, 0);
     part("result", 1, 1);
     rankClass["arena_bytes"] = 128;
-    rankClass["locals"] = {{"0", {64, 68, 0}}, {"1", json::array()}};
+    rankClass["locals"] = {{"0", json::array({{64, 68, 0}})},
+                           {"1", json::array({json::array()})}};
     rankClass["runs"] = {given(0, {0, 4}, 4), given(0, {1, 4}, 4),
                          given(0, {2, 4}, 4), given(1, {0}, 5),
                          given(1, {1}, 6)};
@@ -162,6 +163,31 @@ TEST_F(FunctionTest, RunsOnOtherMemoryEachTime) {
     EXPECT_EQ(valuesOf(results[0]), sums);
     EXPECT_EQ(valuesOf(results[1]), products);
   }
+}
+
+// What is kept from the first run on is where the locals of the others are, and
+// not those of the second.
+TEST_F(FunctionTest, RunsHaveLocalsInTheirLayout) {
+  json root = manifest();
+  json &rankClass = root["classes"][0];
+  rankClass["arena_bytes"] = 256;
+  rankClass["locals"]["0"].push_back({192, 196, 128});
+  rankClass["runs"][1]["layout"] = 1;
+  const auto kept = static_cast<int>(rankClass["buffers"].size());
+  rankClass["buffers"].push_back(arenaBuffer(0, "f32", {8}));
+  json instructions = json::array({copy(3, 4),
+                                   {{"run", 0}},
+                                   copy(4, kept),
+                                   {{"run", 1}},
+                                   copy(kept, 4),
+                                   {{"run", 2}}});
+  for (int run : {3, 4})
+    instructions.push_back({{"run", run}});
+  rankClass["instructions"] = instructions;
+  std::vector<float> sums(8);
+  for (int i = 0; i < 8; ++i)
+    sums[i] = 100 + 8 * (rows[i] + rows[16 + i]);
+  EXPECT_EQ(valuesOf(runOnce(load(root))[0]), sums);
 }
 
 TEST_F(FunctionTest, ProfilesAddUpOverRuns) {

@@ -27,7 +27,7 @@
 namespace whale::format {
 
 /// The version that is written, and the only one that is read.
-inline constexpr int64_t formatVersion = 7;
+inline constexpr int64_t formatVersion = 8;
 
 /// A value with several owners: a large one is stored once, in memory and in
 /// the file. Compared by value.
@@ -157,6 +157,8 @@ struct Run {
   std::vector<BufferIndex> operands, results;
   /// The micro-batch that it computes, for traces.
   std::optional<int64_t> moment;
+  /// Which of the class's layouts the function's locals have.
+  int64_t layout = 0;
   bool operator==(const Run &) const = default;
 };
 
@@ -225,9 +227,9 @@ struct RankClass : Body {
   int64_t arenaBytes = 0;
   /// What libraries of a GPU may use besides, for one operation at a time.
   int64_t workspaceBytes = 0;
-  /// For each function that the class runs, the offsets of its locals in the
-  /// arena.
-  std::map<int64_t, std::vector<int64_t>> locals;
+  /// For each function that the class runs, and each layout of its locals, their
+  /// offsets in the arena.
+  std::map<int64_t, std::vector<std::vector<int64_t>>> locals;
   /// Whether a program for GPUs runs it on the processor.
   bool isForProcessor = false;
   bool operator==(const RankClass &) const = default;

@@ -15,8 +15,10 @@
 // A function that is called many times, a segment, is planned once. Its plan
 // tells callers the last read of each operand and the first write of each
 // result; its own values are at the same offsets of the caller's arena in all
-// calls. Cost: linear in the values, but for merging values into buffers and
-// packing the arena (BufferArena.h), which compare pairs.
+// calls, or in one of a few layouts: where large operands of calls die in
+// different buffers, each call can use the memory of its own. Cost: linear in
+// the values, but for merging values into buffers and packing the arena
+// (BufferArena.h), which compare pairs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,8 +142,10 @@ struct BufferPlan {
   /// the function's body is 0).
   std::vector<std::vector<BufferCopy>> atEnd;
   int64_t arenaBytes = 0;
-  /// By segment, the offset in the arena of each of its locals.
-  std::vector<std::vector<int64_t>> locals;
+  /// By segment and layout, the offset in the arena of each of its locals.
+  std::vector<std::vector<std::vector<int64_t>>> locals;
+  /// By instruction (numbered as above): the layout of a call's locals, else 0.
+  std::vector<unsigned> layout;
 };
 
 /// Half-open, ascending and disjoint.

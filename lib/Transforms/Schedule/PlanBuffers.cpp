@@ -293,6 +293,10 @@ void FunctionPlanner::annotate(Block &block, unsigned &instr,
         out.push_back(result.bufferOf[numbers[value]]);
     op.setAttr("whale.out", DenseI64ArrayAttr::get(op.getContext(), out));
     setCopies(&op, result.before[instr]);
+    op.removeAttr("whale.layout");
+    if (unsigned layout = result.layout[instr])
+      op.setAttr("whale.layout",
+                 Builder(op.getContext()).getI64IntegerAttr(layout));
     ++instr;
     for (Region &inner : op.getRegions())
       annotate(inner.front(), instr, region);
@@ -306,9 +310,13 @@ void FunctionPlanner::annotateClass() {
   function->setAttr("whale.arena_bytes",
                     builder.getI64IntegerAttr(result.arenaBytes));
   SmallVector<NamedAttribute> locals;
-  for (auto [callee, number] : callees)
-    locals.push_back(builder.getNamedAttr(
-        callee, builder.getDenseI64ArrayAttr(result.locals[number])));
+  for (auto [callee, number] : callees) {
+    SmallVector<Attribute> layouts;
+    for (ArrayRef<int64_t> offsets : result.locals[number])
+      layouts.push_back(builder.getDenseI64ArrayAttr(offsets));
+    locals.push_back(
+        builder.getNamedAttr(callee, builder.getArrayAttr(layouts)));
+  }
   function->removeAttr("whale.locals");
   if (!locals.empty())
     function->setAttr("whale.locals", builder.getDictionaryAttr(locals));

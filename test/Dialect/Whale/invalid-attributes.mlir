@@ -253,7 +253,7 @@ func.func @arena() attributes {whale.arena_bytes = -1} {
 
 // -----
 
-// expected-error@+1 {{attribute 'whale.locals' is {segment_0 = 64 : i64}, expected a dictionary of array<i64: ...>}}
+// expected-error@+1 {{attribute 'whale.locals' is {segment_0 = 64 : i64}, expected a dictionary of lists of array<i64: ...>}}
 func.func @locals() attributes {whale.locals = {segment_0 = 64}} {
   return
 }

@@ -35,7 +35,7 @@ module {
   // CHECK-SAME: {arena = 128 : i64, bytes = 128 : i64},
   // CHECK-SAME: {arena = 256 : i64, bytes = 128 : i64},
   // CHECK-SAME: {bytes = 128 : i64, result = 0 : i64}]
-  // CHECK-SAME: whale.locals = {segment_0 = array<i64: 0>}
+  // CHECK-SAME: whale.locals = {segment_0 = [array<i64: 0>]}
   whale.schedule ranks [0] @rank_class_0(%x: tensor<32xf32>) -> tensor<32xf32> {
     // CHECK: func.call @segment_0(%{{.*}}) {whale.out = array<i64: 1, 2>}
     %0:2 = func.call @segment_0(%x)
@@ -80,7 +80,7 @@ module {
   // CHECK-SAME: {bytes = 128 : i64, result = 0 : i64},
   // CHECK-SAME: {argument = 0 : i64, bytes = 128 : i64, offset = 128 : i64},
   // CHECK-SAME: {argument = 0 : i64, bytes = 128 : i64, offset = 256 : i64}]
-  // CHECK-SAME: whale.locals = {segment_0 = array<i64>}
+  // CHECK-SAME: whale.locals = {segment_0 = [array<i64>]}
   // CHECK-SAME: whale.result_buffers = array<i64: 3>
   whale.schedule ranks [0] @rank_class_0(
       %x: tensor<3x32xf32>) -> tensor<32xf32> {

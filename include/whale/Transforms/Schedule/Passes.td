@@ -189,8 +189,11 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
 
     Functions with `whale.segment` are planned once, whoever calls them. Each of
     their buffers is an `operand`, a `result`, a `constant`, or a `local`. A
-    rank class has in `whale.locals`, for each segment that it calls, the
-    offsets of its locals in the arena, the same for all calls. A segment whose
+    rank class has in `whale.locals`, for each segment that it calls, one or
+    more layouts: the offsets of its locals in the arena. A call has the number
+    of its layout in `whale.layout`, if that isn't 0. There are several where
+    the largest operand that dies in a call is not always in one buffer, and the
+    locals can be where it was. A segment whose
     result is in the buffer of an operand (in `whale.result_buffers`) writes
     there: such a call passes the buffer of its result for that operand too, and
     `whale.copies` puts the operand there if it is elsewhere. Segments write
@@ -200,7 +203,8 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
     kernel allows it, loop-carried values from one iteration to the next,
     results in the buffers of donated arguments after their last read. What a
     call reads is free after its last read in the segment, and the results of
-    calls of one segment take turns. The plan is checked by running it on
+    calls of one segment take turns, large ones of about one size also those of
+    several segments. The plan is checked by running it on
     symbols.
 
     With `peak`, a rank class has in `whale.peak` what is in its arena when most

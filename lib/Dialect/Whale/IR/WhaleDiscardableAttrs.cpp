@@ -255,11 +255,14 @@ static Fault findBuffersFault(const Site &, Attribute value) {
 
 static Fault findLocalsFault(const Site &, Attribute value) {
   auto segments = dyn_cast<DictionaryAttr>(value);
-  if (segments && llvm::all_of(segments, [](NamedAttribute offsets) {
-        return isa<DenseI64ArrayAttr>(offsets.getValue());
+  if (segments && llvm::all_of(segments, [](NamedAttribute segment) {
+        auto layouts = dyn_cast<ArrayAttr>(segment.getValue());
+        return layouts && llvm::all_of(layouts, [](Attribute offsets) {
+                 return isa<DenseI64ArrayAttr>(offsets);
+               });
       }))
     return {};
-  return expected(value, "a dictionary of array<i64: ...>");
+  return expected(value, "a dictionary of lists of array<i64: ...>");
 }
 
 static Fault findPeakFault(const Site &, Attribute value) {
@@ -321,6 +324,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.alias", kOnResult, findAliasFault},
     {"whale.out", kOnAnyOp, findCountsFault},
     {"whale.copies", kOnAnyOp, findCountsFault},
+    {"whale.layout", kOnAnyOp, findCountFault},
 };
 
 /// Describes a set of owners.
