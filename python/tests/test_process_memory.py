@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -70,6 +72,7 @@ def run(path, width, steps):
 count = ctypes.CDLL(None).allocations
 count.restype = ctypes.c_long
 small, large = sys.argv[1:]
+wh.init_distributed()
 # Loads the libraries.
 list(run(small, 64, 2))
 before = resident("VmRSS")
@@ -136,9 +139,9 @@ def test_peaks_are_measured_before_a_step_with_a_trace(
     assert peaks and peaks[-1] < taken.index(max(taken)), taken
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks,processes", [(1, 1), (2, 1), (2, 2)])
 def test_process_takes_what_is_planned(
-    ranks: int, tmp_path: pathlib.Path
+    ranks: int, processes: int, tmp_path: pathlib.Path
 ) -> None:
     wh.init(wh.Config({}))
     wh.set_default_strategy(wh.replicate())
@@ -163,13 +166,30 @@ def test_process_takes_what_is_planned(
             step, cluster=ranks, donate_argnums=0, batch_argnums=(1, 2)
         ).lower(weights, x, x).compile().save(paths[-1])
     library = build_library(COUNTER, tmp_path)
-    result = subprocess.run(
-        ["env", f"LD_PRELOAD={library}", sys.executable, "-c", RUN, *paths],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    counts = [int(word) for word in result.stdout.split()]
-    # The loss of each rank. Its parts of x and y, which are host arrays, have
-    # the memory of those of the step before.
-    assert counts == [ranks] * 4
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = []
+    for index in range(processes):
+        job = {
+            "WORLD_SIZE": str(processes),
+            "RANK": str(index),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        started.append(
+            subprocess.Popen(
+                ["env", f"LD_PRELOAD={library}", sys.executable, "-c", RUN]
+                + [str(path) for path in paths],
+                env=os.environ | (job if processes > 1 else {}),
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+    for process in started:
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        counts = [int(word) for word in out.split()]
+        # The loss of each rank. Its parts of x and y, which are host arrays,
+        # have the memory of those of the step before.
+        assert counts == [ranks // processes] * 4
