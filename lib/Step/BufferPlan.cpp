@@ -32,15 +32,18 @@
 
 namespace whale {
 
-/// The values of a function that are larger than one part in this many of the
-/// largest are worth finer turns, which make more of its calls differ.
+/// What is larger than one part in this many of the largest is worth effort:
+/// results take turns with those of other segments too, and locals have a place
+/// in each layout. Both make more calls differ.
 static constexpr int64_t largeShare = 32;
-/// Of those, sizes that differ by at most one part in this many take turns.
-/// With 2, small shares wasted more in slots of large ones than this saves.
+/// A large value takes turns in a slot whose bytes differ from its own by at
+/// most one part in this many; the slot grows where it must. With 2, small
+/// shares wasted more in slots of large ones than this saves.
 static constexpr int64_t slotTolerance = 4;
-
-/// Of a segment's locals.
-static constexpr size_t mostLayouts = 16;
+/// How many places the locals of one segment have in all layouts: packing is
+/// quadratic in them. With more layouts, what one call frees is also less of
+/// what is alive.
+static constexpr size_t mostPlaces = 2048;
 
 /// An argument, and the result that should be in its buffer.
 using Alias = BufferPlanner::Alias;
@@ -61,13 +64,7 @@ private:
     bool isCall;
     std::optional<unsigned> number;
     size_t result;
-    bool operator==(const Family &) const = default;
-  };
-  /// The requests in which operands die in a call, or results are born: their
-  /// bytes, and the largest.
-  struct Turnover {
-    int64_t bytes = 0;
-    std::optional<size_t> largest;
+    auto operator<=>(const Family &) const = default;
   };
   std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
   void share(llvm::ArrayRef<Alias> aliases);
@@ -90,8 +87,8 @@ private:
                                    int64_t point);
   void updateCopies(const BufferRegion &region, unsigned &instr);
   void findCalls(const BufferRegion &region, unsigned &next);
-  Turnover findTurnover(const BufferInstr &call, int64_t begin) const;
-  void chooseLayouts(unsigned segment, int64_t total);
+  std::set<size_t> findTurnover(const BufferInstr &call, int64_t begin) const;
+  void chooseLayouts(unsigned segment, int64_t peak);
   void requestLocals();
   void placeLocals(unsigned segment, llvm::ArrayRef<int64_t> offsets);
 
@@ -106,15 +103,14 @@ private:
   std::map<unsigned, unsigned> bufferIndex;
   /// By class, offset and bytes: the buffer of a range.
   std::map<std::tuple<unsigned, int64_t, int64_t>, unsigned> rangeIndex;
-  /// Classes that take turns in the same bytes of the arena: one for each size
-  /// and type.
+  /// Bytes of the arena in which values take turns. Those of one size and type
+  /// are one class.
   struct Slot {
     int64_t bytes = 0;
     /// When its last value dies.
     int64_t end = 0;
-    Family family = {};
-    llvm::SmallVector<unsigned, 1> classes;
-    std::optional<size_t> request;
+    llvm::SmallVector<unsigned, 1> classes = {};
+    std::optional<size_t> request = std::nullopt;
   };
   std::vector<Slot> slots;
   /// By class: its slot.
@@ -200,17 +196,17 @@ void Planner::takeTurns() {
   int64_t largest = 0;
   for (auto &[c, family] : repeated)
     largest = std::max(largest, shared(c).bytes);
-  // By the bytes of the slot.
-  std::multimap<int64_t, unsigned> bySize;
-  auto findFree = [&](unsigned c, int64_t tolerance, const Family &family) {
+  // By family, and the bytes of the slot.
+  using Sizes = std::multimap<int64_t, unsigned>;
+  std::map<Family, Sizes> sizes;
+  auto findFree = [&](unsigned c, int64_t tolerance, Sizes &bySize) {
     auto nearest = bySize.end();
     int64_t bytes = shared(c).bytes;
     auto distance = [&](auto it) { return std::abs(it->first - bytes); };
     for (auto it = bySize.lower_bound(bytes - tolerance),
               last = bySize.upper_bound(bytes + tolerance);
          it != last; ++it) {
-      const Slot &slot = slots[it->second];
-      if (slot.end <= birth(c) && slot.family == family &&
+      if (slots[it->second].end <= birth(c) &&
           (nearest == bySize.end() || distance(it) < distance(nearest)))
         nearest = it;
     }
@@ -222,10 +218,11 @@ void Planner::takeTurns() {
     bool isLarge = bytes > largest / largeShare;
     if (isLarge)
       family.number = std::nullopt;
-    auto free = findFree(c, isLarge ? bytes / slotTolerance : 0, family);
+    Sizes &bySize = sizes[family];
+    auto free = findFree(c, isLarge ? bytes / slotTolerance : 0, bySize);
     if (free == bySize.end()) {
       free = bySize.insert({bytes, slots.size()});
-      slots.push_back({bytes, 0, family});
+      slots.push_back({bytes});
     } else if (free->first < bytes) {
       unsigned number = free->second;
       bySize.erase(free);
@@ -252,6 +249,22 @@ void Planner::addToSlot(unsigned number, unsigned c) {
   slotOf[c] = number;
 }
 
+/// Returns the most bytes that the requests of a function's own values take at
+/// once.
+static int64_t mostAlive(llvm::ArrayRef<ArenaRequest> requests) {
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  for (const ArenaRequest &request : requests)
+    for (auto [begin, end] : request.intervals) {
+      changes.push_back({begin, request.bytes});
+      changes.push_back({end, -request.bytes});
+    }
+  llvm::sort(changes);
+  int64_t alive = 0, most = 0;
+  for (auto [time, change] : changes)
+    most = std::max(most, alive += change);
+  return most;
+}
+
 /// Whether all the time from `begin` to `end` is in the intervals.
 static bool isAlive(const TimeIntervals &intervals, int64_t begin,
                     int64_t end) {
@@ -259,7 +272,8 @@ static bool isAlive(const TimeIntervals &intervals, int64_t begin,
   if (next == intervals.begin())
     return false;
   int64_t reached = std::prev(next)->second;
-  for (; next != intervals.end() && next->first <= reached; ++next)
+  for (; reached < end && next != intervals.end() && next->first <= reached;
+       ++next)
     reached = std::max(reached, next->second);
   return reached >= end;
 }
@@ -514,51 +528,56 @@ void Planner::findCalls(const BufferRegion &region, unsigned &next) {
   }
 }
 
-Planner::Turnover Planner::findTurnover(const BufferInstr &call,
-                                        int64_t begin) const {
+/// Returns the requests in which operands die in a call, or results are born.
+std::set<size_t> Planner::findTurnover(const BufferInstr &call,
+                                       int64_t begin) const {
   int64_t end = begin + function.segments[call.callee]->duration;
   std::set<size_t> found;
-  Turnover turnover;
   auto see = [&](unsigned value) {
     unsigned buffer = plan.bufferOf[value];
     while (plan.buffers[buffer].whole)
       buffer = *plan.buffers[buffer].whole;
     auto request = requestOf.find(buffer);
-    if (request == requestOf.end() ||
-        isAlive(requests[request->second].intervals, begin, end) ||
-        !found.insert(request->second).second)
-      return;
-    int64_t bytes = requests[request->second].bytes;
-    turnover.bytes += bytes;
-    if (!turnover.largest || requests[*turnover.largest].bytes < bytes)
-      turnover.largest = request->second;
+    if (request != requestOf.end() &&
+        !isAlive(requests[request->second].intervals, begin, end))
+      found.insert(request->second);
   };
   for (unsigned value : call.operands)
     see(value);
   for (unsigned value : call.results)
     see(value);
-  return turnover;
+  return found;
 }
 
-// With one layout, the locals are nowhere where an operand or result of any
-// call is. With more, a call's locals may be where its own operands died: they
-// are named by the largest, with which the others change in a pipeline. It is
-// done where it may save 1 % of `total`, the bytes of all requests. With more
-// layouts than `mostLayouts`, what one call frees is little of what is alive.
-void Planner::chooseLayouts(unsigned segment, int64_t total) {
-  std::map<std::optional<size_t>, unsigned> layouts;
+// With one layout, the locals are nowhere where an operand of any call is
+// before it dies in the call, or a result before it is born. With more, they
+// can be where those of their own call are: calls in which the same large
+// buffers die or are born have one layout. That is done where it may save 1 %
+// of `peak`, what is alive at once besides locals.
+void Planner::chooseLayouts(unsigned segment, int64_t peak) {
+  std::map<std::vector<size_t>, unsigned> layouts;
   std::vector<unsigned> chosen;
   int64_t freed = 0, local = 0;
   for (auto [call, begin] :
        llvm::zip_equal(calls[segment], liveness.calls[segment])) {
-    Turnover turnover = findTurnover(*call.instr, begin);
-    freed = std::max(freed, turnover.bytes);
+    int64_t sum = 0, largest = 0;
+    std::vector<size_t> large;
+    std::set<size_t> turnover = findTurnover(*call.instr, begin);
+    for (size_t request : turnover) {
+      sum += requests[request].bytes;
+      largest = std::max(largest, requests[request].bytes);
+    }
+    for (size_t request : turnover)
+      if (requests[request].bytes > largest / largeShare)
+        large.push_back(request);
+    freed = std::max(freed, sum);
     chosen.push_back(
-        layouts.try_emplace(turnover.largest, layouts.size()).first->second);
+        layouts.try_emplace(std::move(large), layouts.size()).first->second);
   }
   for (const SegmentPlan::Local &own : function.segments[segment]->locals)
     local += own.bytes;
-  if (layouts.size() > mostLayouts || std::min(freed, local) < total / 100)
+  size_t places = layouts.size() * function.segments[segment]->locals.size();
+  if (places > mostPlaces || std::min(freed, local) < peak / 100)
     chosen.assign(chosen.size(), 0);
   for (auto [call, begin, layout] :
        llvm::zip_equal(calls[segment], liveness.calls[segment], chosen)) {
@@ -571,12 +590,10 @@ void Planner::chooseLayouts(unsigned segment, int64_t total) {
 
 // Small locals have one place in all layouts.
 void Planner::requestLocals() {
-  int64_t total = 0;
-  for (auto [r, buffers] : llvm::enumerate(requestBuffers)) {
-    total += requests[r].bytes;
+  for (auto [r, buffers] : llvm::enumerate(requestBuffers))
     for (unsigned buffer : buffers)
       requestOf[buffer] = r;
-  }
+  const int64_t peak = mostAlive(requests);
   size_t count = function.segments.size();
   calls.resize(count);
   begins.resize(count);
@@ -584,7 +601,7 @@ void Planner::requestLocals() {
   unsigned next = 0;
   findCalls(function.body, next);
   for (unsigned s = 0; s < count; ++s) {
-    chooseLayouts(s, total);
+    chooseLayouts(s, peak);
     arenaCalls.push_back({function.segments[s]->duration, liveness.calls[s]});
   }
   for (unsigned s = 0; s < count; ++s) {

@@ -410,8 +410,7 @@ void Executor::bind(int64_t rank, const Bindings &arguments,
 void Executor::bind(int64_t rank, const Run &run) {
   Rank &self = ranks[rank];
   const std::vector<BufferInfo> &buffers = run.function->format->buffers;
-  const std::vector<BufferIndex> &own =
-      run.function->indices[run.given->layout];
+  const BufferIndex firstLocal = run.function->firstLocal[run.given->layout];
   self.indices.clear();
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferInfo &buffer = buffers[i];
@@ -419,8 +418,10 @@ void Executor::bind(int64_t rank, const Run &run) {
       self.indices.push_back(run.given->operands[buffer.index]);
     else if (buffer.space == Space::Result)
       self.indices.push_back(run.given->results[buffer.index]);
+    else if (buffer.space == Space::Local)
+      self.indices.push_back(firstLocal + buffer.index);
     else
-      self.indices.push_back(own[i]);
+      self.indices.push_back(run.function->indices[i]);
   }
   self.device->select(self.functionBuffers, self.buffers, self.indices);
 }

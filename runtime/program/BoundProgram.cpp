@@ -41,7 +41,8 @@ private:
   void checkConstants(const format::Body &body, const std::string &path,
                       int64_t size) const;
   void bindClass(size_t number);
-  void addBuffers(BoundFunction &function, const std::vector<int64_t> &locals,
+  void addBuffers(BoundFunction &function,
+                  const std::vector<std::vector<int64_t>> &layouts,
                   size_t count);
   /// With the path of the field that is being bound, or of a member of it.
   [[noreturn]] void fail(const std::string &what,
@@ -129,18 +130,22 @@ void Binder::bindClasses() {
     bindClass(i);
 }
 
-/// `count`: the buffers of the class. `locals`: their offsets in the arena in
-/// one layout.
+/// `count`: the buffers of the class. `layouts`: the offsets of the function's
+/// locals in the arena.
 void Binder::addBuffers(BoundFunction &function,
-                        const std::vector<int64_t> &locals, size_t count) {
+                        const std::vector<std::vector<int64_t>> &layouts,
+                        size_t count) {
   std::vector<FunctionBuffer> &added = boundClass->functionBuffers;
-  std::vector<BufferIndex> &indices = function.indices.emplace_back();
+  auto next = [&] { return static_cast<BufferIndex>(count + added.size()); };
   for (const BufferInfo &buffer : function.format->buffers) {
-    indices.push_back(static_cast<BufferIndex>(count + added.size()));
-    if (buffer.space == Space::Local)
-      added.push_back({Space::Arena, locals[buffer.index]});
-    else if (buffer.space == Space::Constant)
+    function.indices.push_back(next());
+    if (buffer.space == Space::Constant)
       added.push_back({Space::Constant, buffer.offset});
+  }
+  for (const std::vector<int64_t> &locals : layouts) {
+    function.firstLocal.push_back(next());
+    for (int64_t offset : locals)
+      added.push_back({Space::Arena, offset});
   }
 }
 
@@ -154,8 +159,7 @@ void Binder::bindClass(size_t number) {
   for (const auto &[function, layouts] : rankClass.locals) {
     BoundFunction &its = boundClass->functions[function];
     its.format = &program.functions[function];
-    for (const std::vector<int64_t> &locals : layouts)
-      addBuffers(its, locals, rankClass.buffers.size());
+    addBuffers(its, layouts, rankClass.buffers.size());
   }
   auto bindBody = [&](const format::Body &given, const std::string &name) {
     body = &given;

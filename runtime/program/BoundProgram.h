@@ -106,10 +106,11 @@ struct Instruction {
 /// A function as one class runs it.
 struct BoundFunction {
   const format::Function *format = nullptr;
-  /// For each layout of its locals, by buffer of the function: where a local or
-  /// constant is among the buffers of the class and those of
-  /// `BoundClass::functionBuffers`.
-  std::vector<std::vector<BufferIndex>> indices;
+  /// By buffer of the function: where a constant is among the buffers of the
+  /// class and those of `BoundClass::functionBuffers`.
+  std::vector<BufferIndex> indices;
+  /// By layout: where its first local is there. The others follow.
+  std::vector<BufferIndex> firstLocal;
   std::vector<Instruction> instructions;
 };
 

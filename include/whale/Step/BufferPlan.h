@@ -16,9 +16,9 @@
 // tells callers the last read of each operand and the first write of each
 // result; its own values are at the same offsets of the caller's arena in all
 // calls, or in one of a few layouts: where large operands of calls die in
-// different buffers, each call can use the memory of its own. Cost: linear in
-// the values, but for merging values into buffers and packing the arena
-// (BufferArena.h), which compare pairs.
+// different buffers, or results are born, each call can use the memory of its
+// own. Cost: linear in the values, but for merging values into buffers and
+// packing the arena (BufferArena.h), which compare pairs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +74,7 @@ struct BufferInstr {
   int64_t offset = 0;
   unsigned callee = 0;
   /// Instructions with the same number do the same at different times. Like the
-  /// calls of one segment, they share a few buffers in turn.
+  /// calls of segments, they share a few buffers in turn.
   std::optional<unsigned> group;
 };
 

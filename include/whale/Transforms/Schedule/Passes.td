@@ -192,8 +192,9 @@ def PlanBuffers : Pass<"whale-plan-buffers", "::mlir::ModuleOp"> {
     rank class has in `whale.locals`, for each segment that it calls, one or
     more layouts: the offsets of its locals in the arena. A call has the number
     of its layout in `whale.layout`, if that isn't 0. There are several where
-    the largest operand that dies in a call is not always in one buffer, and the
-    locals can be where it was. A segment whose
+    large operands that die in a call, or results that are born there, are not
+    always in the same buffers: locals can be where they are not yet, or no
+    more. A segment whose
     result is in the buffer of an operand (in `whale.result_buffers`) writes
     there: such a call passes the buffer of its result for that operand too, and
     `whale.copies` puts the operand there if it is elsewhere. Segments write
