@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions of the classes say where each rank joins a channel; the
+// The schedules of the classes say where each rank joins a channel; the
 // placements of any one of its operations say what it does.
 //
 //===----------------------------------------------------------------------===//

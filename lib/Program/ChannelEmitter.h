@@ -19,7 +19,7 @@ namespace whale {
 /// the rest.
 mlir::LogicalResult checkPieces(mlir::ModuleOp module);
 
-/// The channels that the collectives of the functions name, with all ranks that
+/// The channels that the collectives of the schedules name, with all ranks that
 /// take part; those that do the same share it.
 mlir::FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
 emitChannels(mlir::ModuleOp module, llvm::ArrayRef<ScheduleOp> classes);

@@ -62,8 +62,8 @@ std::string describeOrigin(Location loc) {
 
 /// The first word of an argument's label: "params" of "params['w']".
 std::string describeArgument(BlockArgument argument) {
-  auto function = cast<ScheduleOp>(argument.getOwner()->getParentOp());
-  auto given = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+  auto schedule = cast<ScheduleOp>(argument.getOwner()->getParentOp());
+  auto given = schedule.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                      "whale.label");
   std::string label = given ? given.str() : getLabel(argument.getLoc());
   StringRef word =

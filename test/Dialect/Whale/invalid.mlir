@@ -396,3 +396,17 @@ func.func @short_bias(%a: tensor<8x8xf32>, %b: tensor<4xf32>)
       : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }
+
+// -----
+
+// expected-error@+1 {{'whale.schedule' op must be public}}
+whale.schedule ranks [0] private @rank_class_0() {
+  whale.return
+}
+
+// -----
+
+// expected-error@+1 {{has 'ranks' twice}}
+whale.schedule ranks [0] @rank_class_0() attributes {ranks = array<i64: 1>} {
+  whale.return
+}

@@ -130,16 +130,21 @@ ParseResult ScheduleOp::parse(OpAsmParser &parser, OperationState &result) {
       DenseI64ArrayAttr::parse(parser, Type()));
   if (!ranks)
     return failure();
-  result.addAttribute(getRanksAttrName(result.name), ranks);
   auto makeType = [](Builder &builder, ArrayRef<Type> arguments,
                      ArrayRef<Type> results,
                      function_interface_impl::VariadicFlag, std::string &) {
     return builder.getFunctionType(arguments, results);
   };
-  return function_interface_impl::parseFunctionOp(
-      parser, result, /*allowVariadic=*/false,
-      getFunctionTypeAttrName(result.name), makeType,
-      getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+  SMLoc loc = parser.getCurrentLocation();
+  if (function_interface_impl::parseFunctionOp(
+          parser, result, /*allowVariadic=*/false,
+          getFunctionTypeAttrName(result.name), makeType,
+          getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
+    return failure();
+  if (result.attributes.get(getRanksAttrName(result.name)))
+    return parser.emitError(loc, "has 'ranks' twice");
+  result.addAttribute(getRanksAttrName(result.name), ranks);
+  return success();
 }
 
 void ScheduleOp::print(OpAsmPrinter &printer) {
@@ -159,6 +164,9 @@ void ScheduleOp::print(OpAsmPrinter &printer) {
 }
 
 LogicalResult ScheduleOp::verify() {
+  // A private function that nothing calls may be removed.
+  if (!isPublic())
+    return emitOpError("must be public");
   ArrayRef<int64_t> ranks = getRanks();
   if (ranks.empty())
     return emitOpError("has no ranks");
