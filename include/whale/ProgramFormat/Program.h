@@ -227,8 +227,8 @@ struct RankClass : Body {
   int64_t arenaBytes = 0;
   /// What libraries of a GPU may use besides, for one operation at a time.
   int64_t workspaceBytes = 0;
-  /// For each function that the class runs, and each layout of its locals, their
-  /// offsets in the arena.
+  /// For each function that the class runs, and each layout of its locals,
+  /// their offsets in the arena.
   std::map<int64_t, std::vector<std::vector<int64_t>>> locals;
   /// Whether a program for GPUs runs it on the processor.
   bool isForProcessor = false;
