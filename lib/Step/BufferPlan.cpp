@@ -156,11 +156,8 @@ void Planner::placeResults() {
 // instructions of a group, have, in the order in which they are born.
 std::vector<std::pair<unsigned, Planner::Family>> Planner::findRepeated() {
   std::vector<std::pair<unsigned, Family>> found;
-  std::map<std::tuple<bool, unsigned, size_t>, size_t> counts;
+  std::map<Family, size_t> counts;
   std::vector<bool> known(sharing->size());
-  auto count = [&](const Family &family) -> size_t & {
-    return counts[{family.isCall, *family.number, family.result}];
-  };
   for (const BufferInstr &instr : function.body.instrs) {
     bool isCall = instr.kind == BufferInstr::Call;
     if (!isCall && !instr.group)
@@ -173,10 +170,10 @@ std::vector<std::pair<unsigned, Planner::Family>> Planner::findRepeated() {
       known[c] = true;
       Family family{isCall, isCall ? instr.callee : *instr.group, k};
       found.push_back({c, family});
-      ++count(family);
+      ++counts[family];
     }
   }
-  llvm::erase_if(found, [&](auto &entry) { return count(entry.second) == 1; });
+  llvm::erase_if(found, [&](auto &entry) { return counts[entry.second] == 1; });
   llvm::sort(found, [&](const auto &a, const auto &b) {
     return std::pair(birth(a.first), a.first) <
            std::pair(birth(b.first), b.first);
