@@ -177,7 +177,8 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
   for (auto [number, input] : llvm::enumerate(inputs))
     if (input.reduced)
       function.setArgAttr(number, kLastUseAttr, builder.getUnitAttr());
-  for (unsigned number : llvm::reverse(dropUnusedArguments(function)))
+  SmallVector<unsigned> dropped = dropUnusedArguments(function);
+  for (unsigned number : llvm::reverse(dropped))
     inputs.erase(inputs.begin() + number);
   segment.function = function;
   segment.inputs = std::move(inputs);
