@@ -32,9 +32,16 @@ struct Form {
   /// Whether differences of the integers fit in 64 bits.
   bool isSmall = true;
 
-  void add(const Json &json);
+  /// Becomes the form of this value.
+  void set(const Json &json) {
+    text.clear();
+    integers.clear();
+    length = 0;
+    add(json);
+  }
 
 private:
+  void add(const Json &json);
   void addText(std::string_view piece) {
     text += piece;
     length += piece.size();
@@ -42,9 +49,18 @@ private:
   void addString(std::string_view string);
   void addInteger(const Json &json);
 };
+
+struct StringHash : std::hash<std::string_view> {
+  using is_transparent = void;
+};
 } // namespace
 
-static size_t lengthOf(int64_t number) { return std::to_string(number).size(); }
+static size_t lengthOf(int64_t number) {
+  size_t length = number < 0 ? 2 : 1;
+  while (number /= 10)
+    ++length;
+  return length;
+}
 
 /// Strings are not escaped: their sizes tell them from what comes next.
 void Form::addString(std::string_view string) {
@@ -64,18 +80,23 @@ void Form::addInteger(const Json &json) {
 }
 
 void Form::add(const Json &json) {
-  if (json.is_array()) {
+  // Vectors are walked, as elsewhere here: iterators of Json look at its type
+  // again at each step, and lists have hundreds of thousands of elements.
+  if (const auto *list = json.get_ptr<const Json::array_t *>()) {
     addText("[");
-    for (const Json &element : json) {
+    for (const Json &element : *list) {
       add(element);
       addText(",");
     }
     addText("]");
-  } else if (json.is_object()) {
+  } else if (const auto *object = json.get_ptr<const Json::object_t *>()) {
     std::vector<const Json::object_t::value_type *> members;
-    for (const auto &member : json.get_ref<const Json::object_t &>())
+    members.reserve(object->size());
+    for (const auto &member : *object)
       members.push_back(&member);
-    std::ranges::sort(members, {}, [](auto *member) { return member->first; });
+    std::ranges::sort(members, {}, [](auto *member) -> const std::string & {
+      return member->first;
+    });
     addText("{");
     for (const auto *member : members) {
       addString(member->first);
@@ -94,19 +115,19 @@ void Form::add(const Json &json) {
 }
 
 /// The integers of a row with those at the end left out that are 0.
-static std::vector<int64_t> makeRow(int64_t form,
-                                    const std::vector<int64_t> &integers,
-                                    const std::vector<int64_t> &before) {
-  std::vector<int64_t> row = {form};
+static void makeRow(int64_t form, const std::vector<int64_t> &integers,
+                    const std::vector<int64_t> &before,
+                    std::vector<int64_t> &row) {
+  row.assign(1, form);
   for (size_t i = 0; i < integers.size(); ++i)
     row.push_back(integers[i] - before[i]);
   while (row.size() > 1 && row.back() == 0)
     row.pop_back();
-  return row;
 }
 
 /// Makes the list a short one, if that saves characters. Returns how many.
-static size_t makeShort(Json &list) {
+static size_t makeShort(Json &json) {
+  auto &list = json.get_ref<Json::array_t &>();
   // A short list of fewer elements saves little, and is harder to read.
   constexpr size_t fewest = 8;
   if (list.size() < fewest)
@@ -115,28 +136,29 @@ static size_t makeShort(Json &list) {
     std::vector<int64_t> integers;
     int64_t times;
   };
-  std::unordered_map<std::string, int64_t> numbers;
+  std::unordered_map<std::string, int64_t, StringHash, std::equal_to<>> numbers;
   std::vector<std::vector<int64_t>> last;
   std::vector<Json *> elements;
   std::vector<Row> rows;
   size_t length = 0, shortLength = 26; // {"elements":[],"rows":[]}
+  Form form;
+  std::vector<int64_t> row;
   for (Json &element : list) {
-    Form form;
-    form.add(element);
+    form.set(element);
     if (!form.isSmall)
       return 0;
     length += form.length + 1;
-    auto [it, isNew] = numbers.try_emplace(std::move(form.text), last.size());
-    if (isNew) {
+    auto it = numbers.find(form.text);
+    if (it == numbers.end()) {
+      it = numbers.emplace(form.text, last.size()).first;
       elements.push_back(&element);
       last.push_back(form.integers);
       shortLength += form.length + 1;
     }
-    std::vector<int64_t> row =
-        makeRow(it->second, form.integers, last[it->second]);
-    last[it->second] = std::move(form.integers);
+    makeRow(it->second, form.integers, last[it->second], row);
+    std::swap(last[it->second], form.integers);
     if (rows.empty() || rows.back().integers != row)
-      rows.push_back({std::move(row), 0});
+      rows.push_back({row, 0});
     ++rows.back().times;
   }
   for (const auto &[integers, times] : rows) {
@@ -154,18 +176,20 @@ static size_t makeShort(Json &list) {
   for (const auto &[integers, times] : rows)
     differences.push_back(times > 1 ? Json::array({times, integers})
                                     : Json(integers));
-  list = {{"elements", std::move(forms)}, {"rows", std::move(differences)}};
+  json = {{"elements", std::move(forms)}, {"rows", std::move(differences)}};
   return length - shortLength;
 }
 
 size_t shortenLists(Json &json) {
   size_t saved = 0;
-  if (!json.is_structured())
-    return saved;
-  for (Json &element : json)
-    saved += shortenLists(element);
-  if (json.is_array())
+  if (auto *object = json.get_ptr<Json::object_t *>()) {
+    for (auto &member : *object)
+      saved += shortenLists(member.second);
+  } else if (auto *list = json.get_ptr<Json::array_t *>()) {
+    for (Json &element : *list)
+      saved += shortenLists(element);
     saved += makeShort(json);
+  }
   return saved;
 }
 
