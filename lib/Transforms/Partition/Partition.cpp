@@ -78,11 +78,13 @@ private:
                       const ResolvedReshards &reshards,
                       const MomentOrders &orders) {
     std::vector<ScheduleOp> schedules(classes.size());
-    std::vector<std::vector<func::FuncOp>> segments(classes.size());
+    std::vector<std::vector<CalledSegment>> segments(classes.size());
+    TurnTable turns(reshards);
     auto buildOne = [&](size_t index) -> LogicalResult {
       OpBuilder builder(&getContext());
       FailureOr<RankClassCode> built =
-          RankClassBuilder(builder, main, classes[index], reshards, orders)
+          RankClassBuilder(builder, main, classes[index], reshards, orders,
+                           turns)
               .build(("rank_class_" + Twine(index)).str());
       if (succeeded(built)) {
         schedules[index] = built->schedule;
@@ -96,7 +98,7 @@ private:
       if (schedule)
         getOperation().push_back(schedule);
     if (succeeded(built))
-      addSegments(getOperation(), schedules, segments);
+      addSegments(getOperation(), segments);
     return built;
   }
 

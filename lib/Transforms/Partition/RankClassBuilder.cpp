@@ -74,7 +74,7 @@ FailureOr<RankClassCode> RankClassBuilder::build(StringRef name) {
   }
   schedule.setAllResultAttrs(attributes);
   ReturnOp::create(builder, terminator->getLoc(), results);
-  pruneSegments(schedule, segments);
+  pruneSegments(segments);
   cutLate(*entry);
   return RankClassCode{schedule, std::move(segments)};
 }

@@ -12,8 +12,9 @@
 // What a rank computes of a micro-batch between two collectives is a segment, a
 // function of its own. The items that it computes of one moment one after the
 // other are a turn. The first turn of its kind is written out: its segments,
-// and the collectives between them. Later moments repeat it: they call the same
-// segments. So the cost of a micro-batch is that of its calls.
+// and the collectives between them. Later moments repeat it, and other classes
+// do: they call the same segments. So the cost of a micro-batch is that of its
+// calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,7 @@
 #include "MomentOrder.h"
 #include "ResolveReshards.h"
 #include "Segments.h"
+#include "Turns.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Sharding/BlockLocalizer.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -39,25 +41,7 @@ using MomentOrders = llvm::DenseMap<mlir::Operation *, MomentOrder>;
 /// calls for each micro-batch. They belong to no module yet.
 struct RankClassCode {
   ScheduleOp schedule;
-  std::vector<mlir::func::FuncOp> segments;
-};
-
-/// A part of a turn that later moments repeat.
-struct TurnPart {
-  /// Calls this segment,
-  std::optional<Segment> segment = {};
-  /// or visits an operation of the step in the schedule,
-  mlir::Operation *op = nullptr;
-  /// or gives what a task graph yields the name of its result.
-  mlir::Value yielded = {}, result = {};
-};
-
-/// The items that a rank computes of one moment one after the other, as they
-/// were written out.
-struct Turn {
-  std::vector<TurnPart> parts;
-  /// Values of the step that were there before, and that were not.
-  std::vector<mlir::Value> needs, lacks;
+  std::vector<CalledSegment> segments;
 };
 
 /// A loop over micro-batches while it is written.
@@ -74,8 +58,8 @@ struct LoopState {
   std::vector<llvm::BitVector> isReduced;
   /// Operations behind which a segment ends.
   llvm::DenseSet<mlir::Operation *> cuts;
-  /// By items.
-  std::map<std::vector<mlir::Operation *>, std::vector<Turn>> turns;
+  /// Of the turns so far.
+  llvm::DenseMap<TurnKind *, std::vector<int64_t>> sizes;
 };
 
 /// Writes the schedule of one rank class, with the shapes of its first rank.
@@ -83,14 +67,10 @@ class RankClassBuilder : BlockLocalizer {
 public:
   RankClassBuilder(mlir::OpBuilder &builder, mlir::func::FuncOp main,
                    llvm::ArrayRef<int64_t> ranks,
-                   const ResolvedReshards &reshards, const MomentOrders &orders)
+                   const ResolvedReshards &reshards, const MomentOrders &orders,
+                   TurnTable &turns)
       : BlockLocalizer(builder, ranks.front()), main(main), ranks(ranks),
-        reshards(reshards), orders(orders) {}
-  ~RankClassBuilder() override {
-    // Calls hold clones of them.
-    for (mlir::Operation *op : constants)
-      op->destroy();
-  }
+        reshards(reshards), orders(orders), turns(turns) {}
 
   llvm::FailureOr<RankClassCode> build(llvm::StringRef name);
 
@@ -132,7 +112,7 @@ private:
   void findCuts(LoopState &loop);
   void openSegment(mlir::Location loc);
   void closeSegment();
-  mlir::Value getShared(mlir::Operation *op);
+  mlir::Value getOffset(ShardOffsetOp op);
   mlir::Value getSum(LoopState &loop, unsigned i);
   void call(const Segment &segment, LoopState &loop);
 
@@ -140,8 +120,10 @@ private:
   llvm::ArrayRef<int64_t> ranks;
   const ResolvedReshards &reshards;
   const MomentOrders &orders;
+  TurnTable &turns;
   ScheduleOp schedule;
-  std::vector<mlir::func::FuncOp> segments;
+  std::vector<CalledSegment> segments;
+  llvm::DenseMap<const Segment *, size_t> numbers;
   llvm::DenseMap<mlir::Value, mlir::Value> values;
   /// Inside of micro-batches: the loop, and the values of the micro-batch at
   /// hand.
@@ -160,8 +142,6 @@ private:
       offsets;
   /// By channel: the first of its collectives, of which others are copies.
   llvm::DenseMap<int64_t, mlir::Operation *> collectives;
-  /// Those that segments make, which moments get copies of.
-  std::vector<mlir::Operation *> constants;
 };
 
 } // namespace whale

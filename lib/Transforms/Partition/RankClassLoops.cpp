@@ -49,26 +49,17 @@ void RankClassBuilder::closeSegment() {
   if (!open)
     return;
   builder.setInsertionPointToEnd(&schedule.front());
-  Segment segment = open->close([&](Operation *op) { return getShared(op); });
+  const Segment *segment = turns.add(open->close());
   open.reset();
-  for (SegmentOutput &output : segment.outputs)
-    if (output.constant)
-      constants.push_back(output.constant);
-  if (segment.function) {
-    segment.function.setName(("segment_" + Twine(segments.size())).str());
-    segments.push_back(segment.function);
-  }
-  call(segment, *loop);
+  call(*segment, *loop);
   if (turn)
-    turn->parts.push_back({.segment = std::move(segment)});
+    turn->parts.push_back({.segment = segment});
 }
 
 /// What differs between the ranks of a class is made once, in its schedule.
-Value RankClassBuilder::getShared(Operation *op) {
-  auto offset = cast<ShardOffsetOp>(op);
-  Value &local =
-      offsets[{offset.getPlacementAttr().getAsOpaquePointer(), offset.getDim(),
-               offset.getType().getAsOpaquePointer()}];
+Value RankClassBuilder::getOffset(ShardOffsetOp op) {
+  Value &local = offsets[{op.getPlacementAttr().getAsOpaquePointer(),
+                          op.getDim(), op.getType().getAsOpaquePointer()}];
   if (!local) {
     OpBuilder start = OpBuilder::atBlockBegin(&schedule.front());
     local = start.clone(*op)->getResult(0);
@@ -95,13 +86,18 @@ void RankClassBuilder::call(const Segment &segment, LoopState &loop) {
   auto get = [&](const SegmentInput &input) {
     if (input.value)
       return find(input.value);
-    return input.reduced ? getSum(loop, *input.reduced) : input.local;
+    return input.reduced ? getSum(loop, *input.reduced)
+                         : getOffset(input.offset);
   };
   func::CallOp call;
   if (segment.function) {
     SmallVector<Value> operands = llvm::map_to_vector(segment.inputs, get);
-    func::FuncOp callee = segment.function;
+    func::FuncOp callee = segment.function.get();
     call = func::CallOp::create(builder, callee.getLoc(), callee, operands);
+    auto [it, isNew] = numbers.try_emplace(&segment, segments.size());
+    if (isNew)
+      segments.emplace_back(&segment);
+    segments[it->second].calls.push_back(call);
   }
   for (const SegmentOutput &output : segment.outputs) {
     // A moment without a term leaves the sum as it is.
@@ -209,16 +205,19 @@ LogicalResult RankClassBuilder::visitTurn(LoopState &loop,
                                           int64_t m) {
   moment = &loop.moments[m];
   momentNumber = m;
-  std::vector<Turn> &turns = loop.turns[{ops.begin(), ops.end()}];
-  for (const Turn &known : turns)
-    if (fits(known))
-      return repeat(loop, known, m);
+  TurnKind &kind = turns.getKind(loop.op, ops);
+  std::vector<int64_t> &sizes = loop.sizes[&kind];
+  if (sizes.empty())
+    sizes = kind.getSizes().of(device);
+  auto isFit = [&](const Turn &turn) { return fits(turn); };
+  if (const Turn *known = kind.find(sizes, isFit))
+    return repeat(loop, *known, m);
   Turn written;
   turn = &written;
   made.clear();
   LogicalResult result = write(loop, ops, m);
   turn = nullptr;
-  turns.push_back(std::move(written));
+  kind.add(sizes, std::move(written));
   return result;
 }
 

@@ -8,11 +8,9 @@
 
 #include "RankClasses.h"
 
-#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/Localize.h"
 #include "whale/Sharding/PlacementAttrs.h"
-#include "llvm/ADT/SetVector.h"
 
 #include <map>
 
@@ -21,64 +19,66 @@ namespace hlo = mlir::stablehlo;
 
 namespace whale {
 
-/// For each rank the padding of its parts of images in every convolution.
-static std::vector<std::vector<int64_t>> collectPaddings(func::FuncOp main,
-                                                         int64_t deviceCount) {
-  std::vector<std::vector<int64_t>> paddings(deviceCount);
-  main.walk([&](hlo::ConvolutionOp op) {
-    std::optional<OpRule> rule = getOpRule(op);
-    if (!rule || rule->windows.empty())
-      return;
-    SmallVector<Placement> operands;
-    for (Value operand : op->getOperands())
-      operands.push_back(getPlacement(operand).getValue());
-    for (auto [rank, list] : llvm::enumerate(paddings)) {
-      SmallVector<int64_t> own = getLocalPadding(
-          op, *rule, operands, getPlacement(op).getValue(), rank);
-      list.push_back(int64_t(own.size()));
-      llvm::append_range(list, own);
-    }
+void LocalSizes::addConvolution(hlo::ConvolutionOp op) {
+  std::optional<OpRule> rule = getOpRule(op);
+  if (!rule || rule->windows.empty())
+    return;
+  auto operands = llvm::map_to_vector(op->getOperands(), [](Value operand) {
+    return getPlacement(operand).getValue();
   });
-  return paddings;
+  convolutions.push_back({op, std::move(*rule), std::move(operands)});
 }
 
-/// Every placement that a value has in the step, between the steps of a reshard
-/// too.
-static llvm::SetVector<Attribute>
-collectPlacements(func::FuncOp main, const ResolvedReshards &reshards) {
-  llvm::SetVector<Attribute> placements;
+std::vector<int64_t> LocalSizes::of(int64_t rank) const {
+  std::vector<int64_t> sizes;
+  for (Attribute placement : placements) {
+    std::optional<Box> box =
+        cast<PlacementAttr>(placement).getValue().box(rank);
+    sizes.push_back(box ? int64_t(box->size.size()) : -1);
+    if (box)
+      llvm::append_range(sizes, box->size);
+  }
+  for (const Convolution &convolution : convolutions) {
+    hlo::ConvolutionOp op = convolution.op;
+    SmallVector<int64_t> padding =
+        getLocalPadding(op, convolution.rule, convolution.operands,
+                        getPlacement(op).getValue(), rank);
+    sizes.push_back(int64_t(padding.size()));
+    llvm::append_range(sizes, padding);
+  }
+  return sizes;
+}
+
+/// The sizes under every placement that a value has in the step, between the
+/// steps of a reshard too.
+static LocalSizes collectSizes(func::FuncOp main,
+                               const ResolvedReshards &reshards) {
+  LocalSizes sizes;
   main.walk([&](ReshardOp reshard) {
     for (const Step &step : reshards.at(reshard).steps)
       for (const Placement &placement : {step.from, step.to})
-        placements.insert(PlacementAttr::get(main.getContext(), placement));
+        sizes.addPlacement(PlacementAttr::get(main.getContext(), placement));
   });
   for (BlockArgument argument : main.getArguments())
-    placements.insert(getPlacement(argument));
+    sizes.addPlacement(getPlacement(argument));
   main.walk([&](Operation *op) {
     if (auto list = op->getAttrOfType<ArrayAttr>(placementsAttrName))
-      placements.insert(list.begin(), list.end());
+      llvm::for_each(
+          list, [&](Attribute placement) { sizes.addPlacement(placement); });
+    if (auto convolution = dyn_cast<hlo::ConvolutionOp>(op))
+      sizes.addConvolution(convolution);
   });
-  return placements;
+  return sizes;
 }
 
 std::vector<std::vector<int64_t>>
 findRankClasses(func::FuncOp main, const ResolvedReshards &reshards,
                 int64_t rankCount) {
-  llvm::SetVector<Attribute> placements = collectPlacements(main, reshards);
-  std::vector<std::vector<int64_t>> paddings = collectPaddings(main, rankCount);
+  LocalSizes sizes = collectSizes(main, reshards);
   std::map<std::vector<int64_t>, size_t> classOf;
   std::vector<std::vector<int64_t>> classes;
   for (int64_t rank = 0; rank < rankCount; ++rank) {
-    std::vector<int64_t> key;
-    for (Attribute attribute : placements) {
-      std::optional<Box> box =
-          cast<PlacementAttr>(attribute).getValue().box(rank);
-      key.push_back(box ? int64_t(box->size.size()) : -1);
-      if (box)
-        llvm::append_range(key, box->size);
-    }
-    llvm::append_range(key, paddings[rank]);
-    auto [it, isNew] = classOf.try_emplace(std::move(key), classes.size());
+    auto [it, isNew] = classOf.try_emplace(sizes.of(rank), classes.size());
     if (isNew)
       classes.emplace_back();
     classes[it->second].push_back(rank);

@@ -8,11 +8,10 @@
 //
 // While a segment is written, its inputs are what it uses. When it is closed,
 // its outputs are the values that an operation outside of it uses; those that
-// are inputs or constants are passed around it. pruneSegments drops dead
-// results, from the last segment on, until nothing changes; each change
-// collects the calls again. addSegments compares a function to the first one of
-// its hash, in parallel: of two that differ and have one hash, which is next to
-// impossible, copies stay.
+// are inputs or constants are passed around it. pruneSegments drops results of
+// calls that nothing uses, from the last segment on, until nothing changes.
+// addSegments compares a function to the first one of its hash, in parallel: of
+// two that differ and have one hash, which is next to impossible, copies stay.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +24,8 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
 
 #include <unordered_map>
 
@@ -39,9 +38,9 @@ OpenSegment::OpenSegment(Location loc, MLIRContext *context) {
   OpBuilder builder(context);
   function =
       func::FuncOp::create(loc, "segment", builder.getFunctionType({}, {}));
-  function.setPrivate();
-  function->setAttr(kSegmentAttr, builder.getUnitAttr());
-  function.addEntryBlock();
+  function->setPrivate();
+  (*function)->setAttr(kSegmentAttr, builder.getUnitAttr());
+  function->addEntryBlock();
 }
 
 Value OpenSegment::addInput(const SegmentInput &input, Type type) {
@@ -54,7 +53,7 @@ Value OpenSegment::addInput(const SegmentInput &input, Type type) {
   // Segments of several layers are one only where their locations are equal:
   // what a caller hands over is of one layer.
   Value argument =
-      getBody()->addArgument(type, UnknownLoc::get(function.getContext()));
+      getBody()->addArgument(type, UnknownLoc::get(type.getContext()));
   if (input.value)
     values[input.value] = argument;
   return argument;
@@ -90,27 +89,29 @@ static void setArguments(func::FuncOp function) {
                         body.getTerminator()->getOperandTypes()));
 }
 
-/// Drops arguments that nothing uses; returns their numbers, ascending.
+/// Drops arguments that nothing uses; returns the numbers of the others,
+/// ascending.
 static SmallVector<unsigned> dropUnusedArguments(func::FuncOp function) {
   Block &body = function.front();
-  SmallVector<unsigned> unused;
-  for (BlockArgument argument : body.getArguments())
-    if (argument.use_empty())
-      unused.push_back(argument.getArgNumber());
-  if (unused.empty())
-    return unused;
-  llvm::BitVector erased(body.getNumArguments());
-  for (unsigned number : unused)
-    erased.set(number);
   setArguments(function);
+  SmallVector<unsigned> used;
   SmallVector<DictionaryAttr> attributes;
-  for (unsigned i = 0; i < body.getNumArguments(); ++i)
-    if (!erased[i])
-      attributes.push_back(function.getArgAttrDict(i));
+  llvm::BitVector erased(body.getNumArguments());
+  for (BlockArgument argument : body.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    if (argument.use_empty()) {
+      erased.set(number);
+      continue;
+    }
+    used.push_back(number);
+    attributes.push_back(function.getArgAttrDict(number));
+  }
+  if (erased.none())
+    return used;
   body.eraseArguments(erased);
   setArguments(function);
   function.setAllArgAttrs(attributes);
-  return unused;
+  return used;
 }
 
 static void eraseDead(Block &block) {
@@ -119,12 +120,12 @@ static void eraseDead(Block &block) {
       op.erase();
 }
 
-Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
-  Segment segment;
+std::unique_ptr<Segment> OpenSegment::close() {
+  auto segment = std::make_unique<Segment>();
   Block *body = getBody();
   SmallVector<Value> returned;
   auto give = [&](const SegmentOutput &output, Value local) {
-    segment.outputs.push_back(output);
+    segment->outputs.push_back(output);
     returned.push_back(local);
   };
   for (Value value : defined) {
@@ -138,21 +139,26 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
     give({.reduced = sum.reduced}, sum.local);
 
   OpBuilder builder = OpBuilder::atBlockEnd(body);
-  Operation *end = func::ReturnOp::create(builder, function.getLoc(), returned);
+  Operation *end =
+      func::ReturnOp::create(builder, function->getLoc(), returned);
   foldEmptyShares(*body);
-  SmallVector<Operation *> offsets;
+  SmallVector<ShardOffsetOp> offsets;
   body->walk([&](ShardOffsetOp op) { offsets.push_back(op); });
-  for (Operation *op : offsets) {
-    Value local = getLocal(op);
-    op->getResult(0).replaceAllUsesWith(
-        addInput({.local = local}, local.getType()));
-    op->erase();
+  for (ShardOffsetOp op : offsets) {
+    op->remove();
+    segment->owned.emplace_back(op);
+    // One input for those that are equal.
+    ShardOffsetOp first = *llvm::find_if(offsets, [&](ShardOffsetOp other) {
+      return other->getAttrDictionary() == op->getAttrDictionary() &&
+             other.getType() == op.getType();
+    });
+    op.replaceAllUsesWith(addInput({.offset = first}, op.getType()));
   }
 
   llvm::DenseMap<Value, unsigned> numbers;
   SmallVector<Value> results;
   for (auto [output, local] :
-       llvm::zip_equal(segment.outputs, llvm::to_vector(end->getOperands()))) {
+       llvm::zip_equal(segment->outputs, llvm::to_vector(end->getOperands()))) {
     Operation *producer = local.getDefiningOp();
     if (auto argument = dyn_cast<BlockArgument>(local)) {
       output.kind = SegmentOutput::Input;
@@ -160,6 +166,7 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
     } else if (auto constant = dyn_cast<hlo::ConstantOp>(producer)) {
       output.kind = SegmentOutput::Constant;
       output.constant = constant->clone();
+      segment->owned.emplace_back(output.constant);
     } else {
       auto [it, isNew] = numbers.try_emplace(local, results.size());
       if (isNew)
@@ -169,19 +176,15 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
   }
   end->setOperands(results);
   eraseDead(*body);
-  if (body->without_terminator().empty()) {
-    function.erase();
+  if (body->without_terminator().empty())
     return segment;
-  }
-  setArguments(function);
+  setArguments(*function);
   for (auto [number, input] : llvm::enumerate(inputs))
     if (input.reduced)
-      function.setArgAttr(number, kLastUseAttr, builder.getUnitAttr());
-  SmallVector<unsigned> dropped = dropUnusedArguments(function);
-  for (unsigned number : llvm::reverse(dropped))
-    inputs.erase(inputs.begin() + number);
-  segment.function = function;
-  segment.inputs = std::move(inputs);
+      function->setArgAttr(number, kLastUseAttr, builder.getUnitAttr());
+  for (unsigned kept : dropUnusedArguments(*function))
+    segment->inputs.push_back(inputs[kept]);
+  segment->function = std::move(function);
   return segment;
 }
 
@@ -189,75 +192,85 @@ Segment OpenSegment::close(llvm::function_ref<Value(Operation *)> getLocal) {
 // Dead results
 //===----------------------------------------------------------------------===//
 
-/// Makes the call one with other operands and results: those that are kept.
-static void rebuild(func::CallOp call, ArrayRef<Value> operands,
-                    ArrayRef<unsigned> kept) {
-  OpBuilder builder(call);
-  SmallVector<Type> types;
-  for (unsigned result : kept)
-    types.push_back(call.getResult(result).getType());
-  auto fewer = func::CallOp::create(builder, call.getLoc(), call.getCallee(),
-                                    types, operands);
-  for (auto [result, old] : llvm::zip_equal(fewer.getResults(), kept))
-    call.getResult(old).replaceAllUsesWith(result);
-  call.erase();
+PrunedSegment &Segment::prune(ArrayRef<unsigned> results) const {
+  std::lock_guard lock(mutex);
+  auto [it, isNew] = pruned.try_emplace(results.vec());
+  if (!isNew)
+    return it->second;
+  func::FuncOp copy = function.get().clone();
+  Operation *end = copy.front().getTerminator();
+  end->setOperands(llvm::map_to_vector(
+      results, [&](unsigned result) { return end->getOperand(result); }));
+  eraseDead(copy.front());
+  it->second.function = copy;
+  it->second.inputs = dropUnusedArguments(copy);
+  return it->second;
 }
 
-void pruneSegments(ScheduleOp schedule, std::vector<func::FuncOp> &segments) {
-  llvm::StringMap<SmallVector<func::CallOp>> callsOf;
-  auto collect = [&] {
-    callsOf.clear();
-    for (auto call : schedule.front().getOps<func::CallOp>())
-      callsOf[call.getCallee()].push_back(call);
-  };
+CalledSegment::CalledSegment(const Segment *segment)
+    : segment(segment),
+      results(llvm::to_vector(llvm::seq<unsigned>(
+          segment->function.get().getFunctionType().getNumResults()))),
+      inputs(llvm::to_vector(llvm::seq<unsigned>(segment->inputs.size()))) {}
+
+/// Makes the call one with other operands and results, by number: those that
+/// are kept.
+static func::CallOp rebuild(func::CallOp call, ArrayRef<unsigned> operands,
+                            ArrayRef<unsigned> results) {
+  OpBuilder builder(call);
+  SmallVector<Type> types;
+  for (unsigned result : results)
+    types.push_back(call.getResult(result).getType());
+  auto fewer =
+      func::CallOp::create(builder, call.getLoc(), call.getCallee(), types,
+                           llvm::map_to_vector(operands, [&](unsigned number) {
+                             return call.getOperand(number);
+                           }));
+  for (auto [result, old] : llvm::zip_equal(fewer.getResults(), results))
+    call.getResult(old).replaceAllUsesWith(result);
+  call.erase();
+  return fewer;
+}
+
+/// Drops results of the segment that nothing uses; returns whether it has.
+static bool prune(CalledSegment &called) {
+  SmallVector<unsigned> used, results;
+  for (auto [position, result] : llvm::enumerate(called.results))
+    if (llvm::any_of(called.calls, [&](func::CallOp call) {
+          return !call.getResult(position).use_empty();
+        })) {
+      used.push_back(position);
+      results.push_back(result);
+    }
+  if (results.size() == called.results.size())
+    return false;
+  called.results = results;
+  if (results.empty()) {
+    for (func::CallOp call : called.calls)
+      call.erase();
+    called.calls.clear();
+    return true;
+  }
+  SmallVector<unsigned> operands;
+  const SmallVector<unsigned> &inputs = called.segment->prune(results).inputs;
+  for (auto [position, input] : llvm::enumerate(called.inputs))
+    if (llvm::is_contained(inputs, input))
+      operands.push_back(position);
+  called.inputs = inputs;
+  for (func::CallOp &call : called.calls)
+    call = rebuild(call, operands, used);
+  return true;
+}
+
+void pruneSegments(std::vector<CalledSegment> &segments) {
   for (bool changed = true; changed;) {
     changed = false;
-    collect();
     // What is called later is needed by less.
-    for (func::FuncOp segment : llvm::reverse(segments)) {
-      ArrayRef<func::CallOp> calls = callsOf[segment.getName()];
-      Operation *end = segment.front().getTerminator();
-      SmallVector<unsigned> kept;
-      SmallVector<Value> results;
-      for (unsigned i = 0; i < end->getNumOperands(); ++i)
-        if (llvm::any_of(calls, [&](func::CallOp call) {
-              return !call.getResult(i).use_empty();
-            })) {
-          kept.push_back(i);
-          results.push_back(end->getOperand(i));
-        }
-      if (kept.size() == end->getNumOperands() && !calls.empty() &&
-          !kept.empty())
-        continue;
-      if (calls.empty() && segment.front().without_terminator().empty())
-        continue;
-      changed = true;
-      if (kept.empty()) {
-        for (func::CallOp call : calls)
-          call.erase();
-        callsOf[segment.getName()].clear();
-        segment.front().getTerminator()->setOperands({});
-        eraseDead(segment.front());
-        continue;
-      }
-      end->setOperands(results);
-      eraseDead(segment.front());
-      SmallVector<unsigned> dropped = dropUnusedArguments(segment);
-      setArguments(segment);
-      for (func::CallOp call : calls) {
-        SmallVector<Value> operands(call.getOperands());
-        for (unsigned number : llvm::reverse(dropped))
-          operands.erase(operands.begin() + number);
-        rebuild(call, operands, kept);
-      }
-      collect();
-    }
+    for (CalledSegment &called : llvm::reverse(segments))
+      changed |= prune(called);
   }
-  llvm::erase_if(segments, [&](func::FuncOp segment) {
-    bool isCalled = !callsOf[segment.getName()].empty();
-    if (!isCalled)
-      segment.erase();
-    return !isCalled;
+  llvm::erase_if(segments, [](const CalledSegment &called) {
+    return called.calls.empty();
   });
 }
 
@@ -298,50 +311,48 @@ static bool areEqual(func::FuncOp a, func::FuncOp b) {
                                                     OperationEquivalence::None);
 }
 
-void addSegments(ModuleOp module, ArrayRef<ScheduleOp> schedules,
-                 ArrayRef<std::vector<func::FuncOp>> segments) {
+void addSegments(ModuleOp module,
+                 ArrayRef<std::vector<CalledSegment>> schedules) {
   MLIRContext *context = module.getContext();
-  std::vector<std::vector<size_t>> hashes(segments.size());
-  parallelFor(context, 0, segments.size(), [&](size_t i) {
-    for (func::FuncOp segment : segments[i])
-      hashes[i].push_back(hashSegment(segment));
+  llvm::MapVector<Operation *, OwningOpRef<func::FuncOp> *> owners;
+  for (ArrayRef<CalledSegment> segments : schedules)
+    for (const CalledSegment &called : segments) {
+      OwningOpRef<func::FuncOp> &function = called.getPruned().function;
+      owners.try_emplace(function.get(), &function);
+    }
+  auto functions = llvm::map_to_vector(owners, [](const auto &entry) {
+    return cast<func::FuncOp>(entry.first);
   });
+  std::vector<size_t> hashes(functions.size());
+  parallelFor(context, 0, functions.size(),
+              [&](size_t i) { hashes[i] = hashSegment(functions[i]); });
   // The first one of a hash stands for those that are equal to it.
   std::unordered_map<size_t, func::FuncOp> firstOf;
-  for (size_t i = 0; i < segments.size(); ++i)
-    for (auto [hash, segment] : llvm::zip_equal(hashes[i], segments[i]))
-      firstOf.try_emplace(hash, segment);
-  std::vector<std::vector<func::FuncOp>> same(segments.size());
-  parallelFor(context, 0, segments.size(), [&](size_t i) {
-    for (auto [hash, segment] : llvm::zip_equal(hashes[i], segments[i])) {
-      func::FuncOp first = firstOf.at(hash);
-      same[i].push_back(first == segment || areEqual(segment, first) ? first
-                                                                     : segment);
+  for (auto [hash, function] : llvm::zip_equal(hashes, functions))
+    firstOf.try_emplace(hash, function);
+  std::vector<func::FuncOp> same(functions.size());
+  parallelFor(context, 0, functions.size(), [&](size_t i) {
+    func::FuncOp function = functions[i], first = firstOf.at(hashes[i]);
+    same[i] = first == function || areEqual(function, first) ? first : function;
+  });
+
+  llvm::DenseMap<Operation *, FlatSymbolRefAttr> symbols;
+  int64_t count = 0;
+  for (auto [function, first] : llvm::zip_equal(functions, same)) {
+    if (function == first)
+      function.setName(("segment_" + Twine(count++)).str());
+    symbols[function] = FlatSymbolRefAttr::get(first.getNameAttr());
+  }
+  parallelFor(context, 0, schedules.size(), [&](size_t i) {
+    for (const CalledSegment &called : schedules[i]) {
+      FlatSymbolRefAttr symbol = symbols.lookup(*called.getPruned().function);
+      for (func::CallOp call : called.calls)
+        call.setCalleeAttr(symbol);
     }
   });
-  llvm::DenseMap<Operation *, FlatSymbolRefAttr> symbols;
-  for (size_t i = 0; i < segments.size(); ++i)
-    for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
-      if (segment == first)
-        symbols[first] = FlatSymbolRefAttr::get(
-            context, ("segment_" + Twine(symbols.size())).str());
-  parallelFor(context, 0, segments.size(), [&](size_t i) {
-    llvm::StringMap<FlatSymbolRefAttr> callees;
-    for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
-      callees[func::FuncOp(segment).getName()] = symbols.at(first);
-    ScheduleOp schedule = schedules[i];
-    for (auto call : schedule.front().getOps<func::CallOp>())
-      call.setCalleeAttr(callees.at(call.getCallee()));
-    for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
-      if (segment != first)
-        func::FuncOp(segment).erase();
-  });
-  for (size_t i = 0; i < segments.size(); ++i)
-    for (auto [segment, first] : llvm::zip_equal(segments[i], same[i]))
-      if (segment == first) {
-        first.setName(symbols.at(first).getValue());
-        module.push_back(first);
-      }
+  for (auto [function, first] : llvm::zip_equal(functions, same))
+    if (function == first)
+      module.push_back(owners[function]->release());
 }
 
 } // namespace whale

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A segment is a run of operations without a collective, as a function that
-// the schedule of a rank class calls for each micro-batch. It is written once,
-// while the first micro-batch is partitioned; later ones are calls alone.
+// schedules call for each micro-batch. It is written once, while the first
+// micro-batch of the first rank class that has it is partitioned; the others
+// are calls alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +17,13 @@
 #define WHALE_LIB_TRANSFORMS_PARTITION_SEGMENTS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
+#include <map>
+#include <mutex>
 #include <vector>
 
 namespace whale {
@@ -30,8 +34,9 @@ struct SegmentInput {
   mlir::Value value = {};
   /// Or the sum so far of the loop's reduced value of this number.
   std::optional<unsigned> reduced = {};
-  /// Or a value of the rank class that is the same at all moments.
-  mlir::Value local = {};
+  /// Or what differs between the ranks of a class and is the same at all
+  /// moments: an operation without operands, of which the schedule has a copy.
+  ShardOffsetOp offset = {};
 
   bool operator==(const SegmentInput &) const = default;
 };
@@ -48,11 +53,42 @@ struct SegmentOutput {
   mlir::Operation *constant = nullptr;
 };
 
-struct Segment {
+/// What is left of a segment of which some results are used, and the numbers
+/// of the inputs that it still has, ascending.
+struct PrunedSegment {
+  mlir::OwningOpRef<mlir::func::FuncOp> function;
+  llvm::SmallVector<unsigned> inputs;
+};
+
+/// A segment as all rank classes share it.
+class Segment {
+public:
   /// Null if nothing is computed.
-  mlir::func::FuncOp function;
+  mlir::OwningOpRef<mlir::func::FuncOp> function;
   std::vector<SegmentInput> inputs;
   std::vector<SegmentOutput> outputs;
+  /// The constants and offsets of inputs and outputs.
+  std::vector<mlir::OwningOpRef<mlir::Operation *>> owned;
+
+  /// The segment with these results alone, numbers ascending, one at least. For
+  /// several threads.
+  PrunedSegment &prune(llvm::ArrayRef<unsigned> results) const;
+
+private:
+  mutable std::mutex mutex;
+  mutable std::map<std::vector<unsigned>, PrunedSegment> pruned;
+};
+
+/// A segment that a schedule calls.
+struct CalledSegment {
+  const Segment *segment;
+  llvm::SmallVector<mlir::func::CallOp> calls;
+  /// The results and inputs that the calls have, by their numbers in the
+  /// segment.
+  llvm::SmallVector<unsigned> results, inputs;
+
+  CalledSegment(const Segment *segment);
+  PrunedSegment &getPruned() const { return segment->prune(results); }
 };
 
 /// A segment that is being written.
@@ -60,7 +96,7 @@ class OpenSegment {
 public:
   OpenSegment(mlir::Location loc, mlir::MLIRContext *context);
 
-  mlir::Block *getBody() { return &function.front(); }
+  mlir::Block *getBody() { return &function->front(); }
 
   /// The value inside that an input is.
   mlir::Value addInput(const SegmentInput &input, mlir::Type type);
@@ -76,15 +112,13 @@ public:
     sums.push_back({reduced, local});
   }
 
-  /// Ends the function. `getLocal` gives an operation that has no operands and
-  /// differs between ranks its place in the schedule. Constants of `outputs`
-  /// are clones without an owner.
-  Segment close(llvm::function_ref<mlir::Value(mlir::Operation *)> getLocal);
+  /// Ends the function.
+  std::unique_ptr<Segment> close();
 
 private:
   bool isUsedOutside(mlir::Value value) const;
 
-  mlir::func::FuncOp function;
+  mlir::OwningOpRef<mlir::func::FuncOp> function;
   /// By value of the step, and these in order.
   llvm::DenseMap<mlir::Value, mlir::Value> values;
   std::vector<mlir::Value> defined;
@@ -98,15 +132,14 @@ private:
   std::vector<SegmentInput> inputs;
 };
 
-/// Drops results of the segments of a schedule that no call uses, what only
-/// they need, and calls of which nothing is left.
-void pruneSegments(ScheduleOp schedule,
-                   std::vector<mlir::func::FuncOp> &segments);
+/// Drops results that no call of the schedule uses, what only they need, and
+/// calls and segments of which nothing is left.
+void pruneSegments(std::vector<CalledSegment> &segments);
 
 /// Adds the segments of all schedules to the module, those that are equal,
 /// operation by operation and location by location, as one.
-void addSegments(mlir::ModuleOp module, llvm::ArrayRef<ScheduleOp> schedules,
-                 llvm::ArrayRef<std::vector<mlir::func::FuncOp>> segments);
+void addSegments(mlir::ModuleOp module,
+                 llvm::ArrayRef<std::vector<CalledSegment>> schedules);
 
 } // namespace whale
 

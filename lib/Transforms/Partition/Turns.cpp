@@ -1,0 +1,93 @@
+//===- Turns.cpp - What rank classes compute alike ------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The code of a rank class depends on its local sizes alone (RankClasses.h), so
+// that of a turn depends on those of the values that the turn touches. Two
+// classes that write the same turn at a time both add theirs; addSegments finds
+// that they are equal.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Turns.h"
+
+#include "whale/Sharding/PlacementAttrs.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+TurnKind::TurnKind(MicroBatchesOp loop, ArrayRef<Operation *> ops,
+                   const ResolvedReshards &reshards) {
+  auto addPlacement = [&](Value value) {
+    if (PlacementAttr placement = getPlacement(value))
+      sizes.addPlacement(placement);
+  };
+  auto addReshard = [&](ReshardOp reshard) {
+    addPlacement(reshard.getInput());
+    addPlacement(reshard.getResult());
+    for (const Step &step : reshards.at(reshard).steps)
+      for (const Placement &placement : {step.from, step.to})
+        sizes.addPlacement(PlacementAttr::get(loop.getContext(), placement));
+  };
+  auto visit = [&](Operation *op) {
+    if (auto convolution = dyn_cast<hlo::ConvolutionOp>(op))
+      sizes.addConvolution(convolution);
+    llvm::for_each(op->getResults(), addPlacement);
+    if (auto reshard = dyn_cast<ReshardOp>(op))
+      addReshard(reshard);
+    // Reducers have no placements.
+    if (!hasPlacedRegions(op->getParentOp()))
+      return;
+    for (Value operand : op->getOperands()) {
+      addPlacement(operand);
+      if (auto reshard = operand.getDefiningOp<ReshardOp>())
+        addReshard(reshard);
+    }
+  };
+  for (Operation *op : ops)
+    op->walk(visit);
+
+  // The sums to which the turn adds.
+  Operation *yield = ops.front()->getBlock()->getTerminator();
+  for (unsigned i = 0; i < loop.getNumReduced(); ++i)
+    if (llvm::is_contained(ops, yield->getOperand(i).getDefiningOp()))
+      addPlacement(loop.getResult(i));
+}
+
+const Turn *TurnKind::find(const std::vector<int64_t> &sizes,
+                           function_ref<bool(const Turn &)> fits) const {
+  std::lock_guard lock(mutex);
+  auto known = turns.find(sizes);
+  if (known != turns.end())
+    for (const std::unique_ptr<Turn> &turn : known->second)
+      if (fits(*turn))
+        return turn.get();
+  return nullptr;
+}
+
+void TurnKind::add(const std::vector<int64_t> &sizes, Turn turn) {
+  auto added = std::make_unique<Turn>(std::move(turn));
+  std::lock_guard lock(mutex);
+  turns[sizes].push_back(std::move(added));
+}
+
+TurnKind &TurnTable::getKind(MicroBatchesOp loop, ArrayRef<Operation *> ops) {
+  std::lock_guard lock(mutex);
+  std::unique_ptr<TurnKind> &kind = kinds[ops.vec()];
+  if (!kind)
+    kind = std::make_unique<TurnKind>(loop, ops, reshards);
+  return *kind;
+}
+
+const Segment *TurnTable::add(std::unique_ptr<Segment> segment) {
+  std::lock_guard lock(mutex);
+  return segments.emplace_back(std::move(segment)).get();
+}
+
+} // namespace whale
