@@ -26,7 +26,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <limits>
 #include <tuple>
 
 namespace whale {
@@ -131,6 +130,18 @@ TimeIntervals findWithin(const TimeIntervals &intervals,
   return merged;
 }
 
+/// The number of live bytes from each time on.
+using Profile = std::vector<std::pair<int64_t, int64_t>>;
+
+/// Sums up changes to a profile.
+Profile sumUp(Profile changes) {
+  llvm::sort(changes);
+  int64_t alive = 0;
+  for (auto &[time, bytes] : changes)
+    bytes = alive += bytes;
+  return changes;
+}
+
 /// A request, or a part of one: bytes that are needed at the same times.
 struct Piece {
   size_t request;
@@ -166,7 +177,7 @@ public:
   Packer(const std::vector<ArenaRequest> &requests,
          llvm::ArrayRef<ArenaCalls> segments, int64_t alignment);
 
-  std::vector<int64_t> run(int64_t &size);
+  std::vector<int64_t> run(int64_t &size, int64_t limit);
 
 private:
   /// Pieces with their places in the arena, in ascending order of offset. Their
@@ -189,7 +200,6 @@ private:
   void fillConflicts();
   template <typename Overlap>
   void compare(size_t a, size_t b, Overlap overlap);
-  int64_t mostAlive() const;
   std::vector<int64_t> findCrowds() const;
   int64_t sumConflicts(size_t request) const;
   int64_t findGap(size_t number, const Packed &packed) const;
@@ -303,78 +313,6 @@ void Packer::fillConflicts() {
   }
 }
 
-/// The number of live bytes from each time on.
-using Profile = std::vector<std::pair<int64_t, int64_t>>;
-
-/// Sums up changes to a profile.
-Profile sumUp(Profile changes) {
-  llvm::sort(changes);
-  int64_t alive = 0;
-  for (auto &[time, bytes] : changes)
-    bytes = alive += bytes;
-  return changes;
-}
-
-/// Returns the largest number of bytes alive at once: a lower bound of the
-/// arena.
-int64_t Packer::mostAlive() const {
-  // Callers' values, and locals in the time of their segments.
-  Profile callers;
-  std::vector<Profile> locals(segments.size());
-  for (const Piece &piece : pieces)
-    for (auto [begin, end] : *piece.intervals) {
-      Profile &changes = piece.segment ? locals[*piece.segment] : callers;
-      changes.push_back({begin, piece.bytes});
-      changes.push_back({end, -piece.bytes});
-    }
-  struct Call {
-    int64_t begin, end;
-    const Profile *locals;
-  };
-  std::vector<Call> calls;
-  std::vector<bool> isDivided(segments.size());
-  for (auto [segment, profile] : llvm::zip_equal(segments, locals))
-    if (segment.among) {
-      isDivided[*segment.among] = true;
-      llvm::append_range(profile, locals[*segment.among]);
-    }
-  for (auto [s, segment] : llvm::enumerate(segments)) {
-    Profile &profile = locals[s];
-    if (isDivided[s])
-      continue;
-    profile = sumUp(std::move(profile));
-    for (int64_t begin : segment.begins) {
-      calls.push_back({begin, begin + segment.duration, &profile});
-      // A change of 0 bytes, so that the time between two entries is in one
-      // call.
-      callers.push_back({begin, 0});
-      callers.push_back({begin + segment.duration, 0});
-    }
-  }
-  llvm::sort(calls,
-             [](const Call &a, const Call &b) { return a.begin < b.begin; });
-  callers = sumUp(std::move(callers));
-  int64_t most = 0;
-  auto call = calls.begin();
-  for (size_t i = 0; i < callers.size(); ++i) {
-    auto [time, alive] = callers[i];
-    most = std::max(most, alive);
-    while (call != calls.end() && call->end <= time)
-      ++call;
-    if (call == calls.end() || call->begin > time)
-      continue;
-    int64_t begin = time - call->begin,
-            end = callers[i + 1].first - call->begin;
-    // Locals that are alive at `begin`, and the changes until `end`.
-    auto step = llvm::upper_bound(*call->locals, std::pair(begin, INT64_MAX));
-    if (begin < end && step != call->locals->begin())
-      most = std::max(most, alive + std::prev(step)->second);
-    for (; step != call->locals->end() && step->first < end; ++step)
-      most = std::max(most, alive + step->second);
-  }
-  return most;
-}
-
 /// By request: the most bytes that are alive in any slot of time in which it
 /// is.
 std::vector<int64_t> Packer::findCrowds() const {
@@ -480,7 +418,7 @@ int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
   return size;
 }
 
-std::vector<int64_t> Packer::run(int64_t &size) {
+std::vector<int64_t> Packer::run(int64_t &size, int64_t limit) {
   auto spanOf = [&](size_t r) -> const Span & {
     return pieces[piecesOf[r].front()].span;
   };
@@ -495,8 +433,8 @@ std::vector<int64_t> Packer::run(int64_t &size) {
       [&](size_t r) { return spanOf(r).end - spanOf(r).first.first; },
   };
   std::vector<int64_t> best(requests.size(), 0), offsets(requests.size(), 0);
-  int64_t least = mostAlive();
-  size = std::numeric_limits<int64_t>::max();
+  int64_t least = mostAlive(requests, segments, alignment);
+  size = limit;
   // At most 0.05 % above the lower bound: another order isn't worth its time.
   auto isGood = [&] { return size - least <= least / 2000; };
   std::vector<std::tuple<int64_t, int64_t, std::pair<int64_t, int64_t>, size_t>>
@@ -531,10 +469,76 @@ std::vector<int64_t> Packer::run(int64_t &size) {
 
 } // namespace
 
+int64_t mostAlive(const std::vector<ArenaRequest> &requests,
+                  llvm::ArrayRef<ArenaCalls> segments, int64_t alignment) {
+  // Callers' values, and locals in the time of their segments.
+  Profile callers;
+  std::vector<Profile> locals(segments.size());
+  for (const ArenaRequest &request : requests) {
+    Profile &changes = request.segment ? locals[*request.segment] : callers;
+    auto add = [&](int64_t bytes, const TimeIntervals &intervals) {
+      for (auto [begin, end] : intervals) {
+        changes.push_back({begin, bytes});
+        changes.push_back({end, -bytes});
+      }
+    };
+    add(llvm::alignTo(request.bytes, alignment), request.intervals);
+    for (const ArenaRequest::Part &part : request.parts)
+      add(part.bytes, part.intervals);
+  }
+  struct Call {
+    int64_t begin, end;
+    const Profile *locals;
+  };
+  std::vector<Call> calls;
+  std::vector<bool> isDivided(segments.size());
+  for (auto [segment, profile] : llvm::zip_equal(segments, locals))
+    if (segment.among) {
+      isDivided[*segment.among] = true;
+      llvm::append_range(profile, locals[*segment.among]);
+    }
+  for (auto [s, segment] : llvm::enumerate(segments)) {
+    Profile &profile = locals[s];
+    if (isDivided[s])
+      continue;
+    profile = sumUp(std::move(profile));
+    for (int64_t begin : segment.begins) {
+      calls.push_back({begin, begin + segment.duration, &profile});
+      // A change of 0 bytes, so that the time between two entries is in one
+      // call.
+      callers.push_back({begin, 0});
+      callers.push_back({begin + segment.duration, 0});
+    }
+  }
+  llvm::sort(calls,
+             [](const Call &a, const Call &b) { return a.begin < b.begin; });
+  callers = sumUp(std::move(callers));
+  int64_t most = 0;
+  auto call = calls.begin();
+  for (size_t i = 0; i < callers.size(); ++i) {
+    auto [time, alive] = callers[i];
+    most = std::max(most, alive);
+    while (call != calls.end() && call->end <= time)
+      ++call;
+    if (call == calls.end() || call->begin > time)
+      continue;
+    int64_t begin = time - call->begin,
+            end = callers[i + 1].first - call->begin;
+    // Locals that are alive at `begin`, and the changes until `end`.
+    auto step = llvm::upper_bound(*call->locals, std::pair(begin, INT64_MAX));
+    if (begin < end && step != call->locals->begin())
+      most = std::max(most, alive + std::prev(step)->second);
+    for (; step != call->locals->end() && step->first < end; ++step)
+      most = std::max(most, alive + step->second);
+  }
+  return most;
+}
+
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                llvm::ArrayRef<ArenaCalls> segments,
-                               int64_t alignment, int64_t &size) {
-  return Packer(requests, segments, alignment).run(size);
+                               int64_t alignment, int64_t &size,
+                               int64_t limit) {
+  return Packer(requests, segments, alignment).run(size, limit);
 }
 
 } // namespace whale

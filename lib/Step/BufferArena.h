@@ -38,11 +38,18 @@ struct ArenaCalls {
 
 /// Returns an offset for each request, multiples of `alignment`, such that
 /// requests alive at the same time don't overlap; sets `size` to the bytes of
-/// the arena. No two calls overlap in time, also of different segments. If some
-/// calls of a segment have an entry, each is in one.
+/// the arena. Gives up where these are no fewer than `limit`: then `size` is at
+/// least that, and the offsets are worth nothing. No two calls overlap in time,
+/// also of different segments. If some calls of a segment have an entry, each
+/// is in one.
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                llvm::ArrayRef<ArenaCalls> segments,
-                               int64_t alignment, int64_t &size);
+                               int64_t alignment, int64_t &size,
+                               int64_t limit = INT64_MAX);
+
+/// Returns the most bytes that requests take at once: a lower bound of `size`.
+int64_t mostAlive(const std::vector<ArenaRequest> &requests,
+                  llvm::ArrayRef<ArenaCalls> segments, int64_t alignment);
 
 } // namespace whale
 

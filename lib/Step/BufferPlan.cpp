@@ -44,6 +44,11 @@ static constexpr int64_t slotTolerance = 4;
 /// quadratic in them. With more layouts, what one call frees is also less of
 /// what is alive.
 static constexpr size_t mostPlaces = 2048;
+/// Where an arena is larger than what is alive at once by more than one part in
+/// this many, large results are given places of their own, if that makes no
+/// more than about so many requests: packing is quadratic in them.
+static constexpr int64_t wasteShare = 33;
+static constexpr size_t mostRequests = 1536;
 
 /// An argument, and the result that should be in its buffer.
 using Alias = BufferPlanner::Alias;
@@ -69,6 +74,8 @@ private:
   std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
   void share(llvm::ArrayRef<Alias> aliases);
   void assign();
+  void place(int64_t limit);
+  bool isWasteful();
   unsigned classOf(unsigned value) const { return sharing->classOf(value); }
   SharedBuffer &shared(unsigned number) { return (*sharing)[number]; }
   int64_t birth(unsigned c) { return shared(c).intervals.front().begin; }
@@ -113,6 +120,9 @@ private:
     std::optional<size_t> request = std::nullopt;
   };
   std::vector<Slot> slots;
+  /// Whether large values take turns, and how many there are.
+  bool largeTakeTurns = true;
+  size_t largeCount = 0;
   /// By class: its slot.
   std::vector<std::optional<unsigned>> slotOf;
   std::vector<ArenaRequest> requests;
@@ -213,11 +223,13 @@ void Planner::takeTurns() {
   for (auto [c, family] : repeated) {
     const int64_t bytes = shared(c).bytes;
     bool isLarge = bytes > largest / largeShare;
-    if (isLarge)
+    if (isLarge) {
       family.number = std::nullopt;
+      ++largeCount;
+    }
     Sizes &bySize = sizes[family];
     auto free = findFree(c, isLarge ? bytes / slotTolerance : 0, bySize);
-    if (free == bySize.end()) {
+    if (free == bySize.end() || (isLarge && !largeTakeTurns)) {
       free = bySize.insert({bytes, slots.size()});
       slots.push_back({bytes});
     } else if (free->first < bytes) {
@@ -244,22 +256,6 @@ void Planner::addToSlot(unsigned number, unsigned c) {
   }
   slot.classes.push_back(c);
   slotOf[c] = number;
-}
-
-/// Returns the most bytes that the requests of a function's own values take at
-/// once.
-static int64_t mostAlive(llvm::ArrayRef<ArenaRequest> requests) {
-  std::vector<std::pair<int64_t, int64_t>> changes;
-  for (const ArenaRequest &request : requests)
-    for (auto [begin, end] : request.intervals) {
-      changes.push_back({begin, request.bytes});
-      changes.push_back({end, -request.bytes});
-    }
-  llvm::sort(changes);
-  int64_t alive = 0, most = 0;
-  for (auto [time, change] : changes)
-    most = std::max(most, alive += change);
-  return most;
 }
 
 /// Whether all the time from `begin` to `end` is in the intervals.
@@ -590,7 +586,7 @@ void Planner::requestLocals() {
   for (auto [r, buffers] : llvm::enumerate(requestBuffers))
     for (unsigned buffer : buffers)
       requestOf[buffer] = r;
-  const int64_t peak = mostAlive(requests);
+  const int64_t peak = mostAlive(requests, {}, function.alignment);
   size_t count = function.segments.size();
   calls.resize(count);
   begins.resize(count);
@@ -642,11 +638,27 @@ void Planner::placeLocals(unsigned segment, llvm::ArrayRef<int64_t> offsets) {
   }
 }
 
-BufferPlan Planner::run() {
+/// Whether the arena is much larger than it would be if bytes could move.
+bool Planner::isWasteful() {
+  // A slot is as large as its largest value.
+  std::vector<ArenaRequest> exact = requests;
+  for (const Slot &slot : slots)
+    for (auto [i, c] : llvm::enumerate(slot.classes)) {
+      const SharedBuffer &own = shared(c);
+      ArenaRequest &request =
+          i == 0 ? exact[*slot.request] : exact.emplace_back();
+      request = {own.bytes, own.times()};
+    }
+  int64_t least = mostAlive(exact, arenaCalls, function.alignment);
+  return plan.arenaBytes - least > least / wasteShare;
+}
+
+/// Places everything in an arena of fewer bytes than `limit`, if it can.
+void Planner::place(int64_t limit) {
   assign();
   requestLocals();
-  std::vector<int64_t> offsets =
-      packArena(requests, arenaCalls, function.alignment, plan.arenaBytes);
+  std::vector<int64_t> offsets = packArena(
+      requests, arenaCalls, function.alignment, plan.arenaBytes, limit);
   for (auto [r, buffers] : llvm::enumerate(requestBuffers))
     for (unsigned buffer : buffers)
       plan.buffers[buffer].offset = offsets[r];
@@ -655,7 +667,21 @@ BufferPlan Planner::run() {
       buffer.offset += plan.buffers[*buffer.whole].offset;
   for (unsigned s = 0; s < function.segments.size(); ++s)
     placeLocals(s, offsets);
-  return std::move(plan);
+}
+
+// Slots of large values may be alive at the same time in pairs, and never all
+// of them; places of their own then waste less.
+BufferPlan Planner::run() {
+  place(/*limit=*/INT64_MAX);
+  if (largeCount == 0 || requests.size() + largeCount > mostRequests ||
+      !isWasteful())
+    return std::move(plan);
+  Implementation other(function);
+  other.largeTakeTurns = false;
+  other.share(wanted);
+  other.place(plan.arenaBytes);
+  bool isBetter = other.plan.arenaBytes < plan.arenaBytes;
+  return std::move(isBetter ? other.plan : plan);
 }
 
 /// Returns pairs of an operand and a result that is computed from it in place:

@@ -434,6 +434,30 @@ TEST(BufferSegment, ValuesOfAboutOneSizeTakeTurns) {
   EXPECT_EQ(verifyBufferPlan(main.function, plan), std::nullopt);
 }
 
+// Two small ones are alive at once, or a small and a large one, so three slots
+// are never full.
+TEST(BufferSegment, ValuesThatTurnsWouldKeepApartHaveTheirOwnPlaces) {
+  Program program(2);
+  for (unsigned s : {0, 1}) {
+    BufferBuilder &b = program.functions[s];
+    b.results({b.op({b.argument(64)}, (2 + s) << 14)});
+    program.planSegment(s);
+  }
+  BufferBuilder &main = program.main;
+  unsigned x = main.argument(64);
+  std::optional<unsigned> last;
+  for (int i = 0; i < 5; ++i) {
+    unsigned value = main.call(i % 3 == 1, {x})[0];
+    if (last)
+      main.op({*last}, 0);
+    last = value;
+  }
+  main.results({main.op({x}, 64)});
+  BufferPlan plan = main.plan();
+  EXPECT_EQ(plan.arenaBytes, 5 << 14);
+  EXPECT_EQ(verifyBufferPlan(main.function, plan), std::nullopt);
+}
+
 // Only the sums, which begin as constants, are copied, and only once.
 TEST(BufferSegment, SumsStayInTheirBuffers) {
   Stage stage(2, 16, /*layers=*/4);
