@@ -238,6 +238,11 @@ Program::State::load(const std::filesystem::path &directory,
   state->options = options;
   if (!options.lateSeed)
     state->options.lateSeed = seedOfEnvironment("WHALE_TEST_LATE");
+  if (state->options.lateSeed && options.job && options.job->processes() > 1)
+    // Late queues order what happens on all ranks.
+    throw Error("WHALE_TEST_LATE: late devices are for ranks of one process, "
+                "this job has " +
+                std::to_string(options.job->processes()));
   int64_t &threads = state->options.threadsPerRank;
   const format::Program &loaded = state->bound->program;
   if (options.job && options.job->processes() > 1)

@@ -153,6 +153,15 @@ def test_too_many_processes(tmp_path: pathlib.Path) -> None:
     )
 
 
+def test_late_devices(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "replicate")
+    result = run(program, "out", "--nprocs=2", WHALE_TEST_LATE="1")
+    assert error(result) == (
+        "error: WHALE_TEST_LATE: late devices are for ranks of one process, "
+        "this job has 2\n"
+    )
+
+
 def test_an_error_in_all_processes(tmp_path: pathlib.Path) -> None:
     program = compile_(tmp_path, "none")
     (tmp_path / "in.safetensors").unlink()

@@ -57,7 +57,7 @@ struct LoadOptions {
   Network network;
   /// For tests: if set, transfers go on as late, and in as odd an order, as
   /// their starts and waits allow, in an order that the seed decides
-  /// (docs/runtime.md). Without `network`.
+  /// (docs/runtime.md). Without `network`, and for ranks of one process.
   std::optional<uint64_t> lateSeed;
   /// The processes that run the program together, one after the other with
   /// equal shares of the ranks; without it this one runs all ranks. Loading and
