@@ -332,6 +332,8 @@ LogicalResult ClassEmitter::run(func::CallOp op,
   run.function = number->second;
   if (auto layout = op->getAttrOfType<IntegerAttr>("whale.layout"))
     run.layout = layout.getInt();
+  if (auto moment = op->getAttrOfType<IntegerAttr>(kMomentAttr))
+    run.moment = moment.getInt();
   for (Value value : op.getOperands())
     run.operands.push_back(buffer(value));
   for (Value value : op.getResults())

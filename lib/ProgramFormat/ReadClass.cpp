@@ -218,7 +218,12 @@ void ProgramReader::readClass(const Field &field, size_t number) {
         locals->at(std::to_string(function))[i].fail(
             "the class does not run function " + std::to_string(function) +
             " with this layout");
+  auto moments = field.find("moments");
+  if (moments)
+    reader.readMoments(*moments);
   rankClass.instructions = reader.readList(field.at("instructions"));
+  if (moments)
+    reader.finishMoments(*moments);
 }
 
 } // namespace whale::format

@@ -226,9 +226,35 @@ Run InstructionReader::readRun(const Field &field) {
   int64_t number =
       field.at("run").integer(0, static_cast<int64_t>(runs.size()) - 1);
   Run run = runs[number];
-  if (auto moment = field.find("moment"))
-    run.moment = moment->integer();
+  if (!hasMoments)
+    return run;
+  if (moments.empty())
+    field.fail("'moments' of the class has fewer runs");
+  run.moment = moments.back().second;
+  if (--moments.back().first == 0)
+    moments.pop_back();
   return run;
+}
+
+void InstructionReader::readMoments(const Field &list) {
+  hasMoments = true;
+  for (size_t i = 0; i < list.size(); ++i) {
+    Field entry = list[i];
+    if (entry.size() % 2)
+      entry.fail("must have a moment for each number of runs");
+    for (size_t k = 0; k < entry.size(); k += 2) {
+      Field moment = entry[k + 1];
+      moments.emplace_back(entry[k].integer(1), std::nullopt);
+      if (!moment.json().is_null())
+        moments.back().second = moment.integer();
+    }
+  }
+  std::ranges::reverse(moments);
+}
+
+void InstructionReader::finishMoments(const Field &list) const {
+  if (!moments.empty())
+    list.fail("has more runs than the class");
 }
 
 } // namespace whale::format

@@ -166,7 +166,11 @@ public:
 
   /// Reads the runs of a class, before its instructions.
   void readRuns(const Field &list);
+  /// Reads the moments of a class's runs, before its instructions.
+  void readMoments(const Field &list);
   std::vector<Instruction> readList(const Field &list);
+  /// Checks that the instructions had as many runs as there are moments.
+  void finishMoments(const Field &list) const;
 
   const std::vector<Run> &getRuns() const { return runs; }
 
@@ -220,6 +224,10 @@ private:
   /// The transfers of the current list without a wait so far.
   std::set<int64_t> open;
   std::vector<Run> runs;
+  /// How many runs in a row are of which moment, without those that have been
+  /// read; the first ones are at the end.
+  std::vector<std::pair<int64_t, std::optional<int64_t>>> moments;
+  bool hasMoments = false;
   int depth = 0;
 };
 

@@ -8,10 +8,12 @@
 //
 // Converts instructions to JSON. Ranges of consecutive buffers are written as
 // [first, count]; an origin that most starts of a channel share is left out.
-// Linear in the number of instructions.
+// Moments are written once for runs in a row. Linear in the number of
+// instructions.
 //
 //===----------------------------------------------------------------------===//
 
+#include "ShortLists.h"
 #include "Writer.h"
 
 namespace whale::format {
@@ -125,8 +127,7 @@ struct AddOperation {
 
   void operator()(const Run &run) const {
     addMember(json, "run", out.runs.add(run));
-    if (run.moment)
-      addMember(json, "moment", *run.moment);
+    out.moments.add(run.moment);
   }
 
   void operator()(const While &loop) const {
@@ -158,6 +159,44 @@ int64_t RunTable::add(const Run &run) {
   addMember(json, "operands", rangesToJson(run.operands));
   addMember(json, "results", rangesToJson(run.results));
   return it->second;
+}
+
+void MomentTable::add(std::optional<int64_t> moment) {
+  if (turns.empty() || turns.back().second != moment)
+    turns.push_back({0, moment});
+  ++turns.back().first;
+}
+
+Json MomentTable::inGroupsOf(size_t count) const {
+  Json list = Json::array();
+  for (size_t i = 0; i < turns.size(); ++i) {
+    if (i % count == 0)
+      list.push_back(Json::array());
+    list.back().push_back(turns[i].first);
+    list.back().push_back(format::toJson(turns[i].second));
+  }
+  return list;
+}
+
+/// Forward and backward turns take each other's place in a period: groups of as
+/// many differ by the same, and are shorter as differences.
+Json MomentTable::toJson() const {
+  constexpr size_t mostInGroup = 8;
+  if (turns.empty() || (turns.size() == 1 && !turns.front().second))
+    return {};
+  Json best = inGroupsOf(1);
+  if (turns.size() <= mostInGroup)
+    return best;
+  size_t shortest = SIZE_MAX;
+  for (size_t count = 1; count <= mostInGroup; ++count) {
+    Json list = inGroupsOf(count), asShort = list;
+    shortenLists(asShort);
+    if (size_t length = printLine(asShort).size(); length < shortest) {
+      shortest = length;
+      best = std::move(list);
+    }
+  }
+  return best;
 }
 
 Json InstructionWriter::toJson(const std::vector<Instruction> &instructions) {

@@ -279,7 +279,7 @@ Json ProgramWriter::toJson(const RankClass &rankClass) const {
   InstructionWriter writer{channelOrigins};
   Json instructions = writer.toJson(rankClass.instructions);
   Json json;
-  constexpr size_t mostMembers = 8;
+  constexpr size_t mostMembers = 9;
   reserveMembers(json, mostMembers);
   addMember(json, "ranks", rankClass.ranks);
   addMember(json, "arena_bytes", rankClass.arenaBytes);
@@ -296,6 +296,8 @@ Json ProgramWriter::toJson(const RankClass &rankClass) const {
             format::toJson(rankClass.buffers, program, &rankClass));
   if (!writer.runs.list.empty())
     addMember(json, "runs", std::move(writer.runs.list));
+  if (Json moments = writer.moments.toJson(); !moments.is_null())
+    addMember(json, "moments", std::move(moments));
   addMember(json, "instructions", std::move(instructions));
   return json;
 }

@@ -47,6 +47,21 @@ private:
       numbers;
 };
 
+/// The moments of a class's runs.
+class MomentTable {
+public:
+  /// Adds the next run.
+  void add(std::optional<int64_t> moment);
+  /// Returns null if no run has a moment.
+  Json toJson() const;
+
+private:
+  Json inGroupsOf(size_t count) const;
+
+  /// How many runs in a row are of which moment.
+  std::vector<std::pair<int64_t, std::optional<int64_t>>> turns;
+};
+
 /// By channel, the origin of most of its starts.
 using ChannelOrigins = std::map<int64_t, std::optional<int64_t>>;
 
@@ -54,6 +69,7 @@ using ChannelOrigins = std::map<int64_t, std::optional<int64_t>>;
 struct InstructionWriter {
   const ChannelOrigins &channelOrigins;
   RunTable runs = {};
+  MomentTable moments = {};
 
   Json toJson(const std::vector<Instruction> &instructions);
 };

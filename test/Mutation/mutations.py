@@ -69,6 +69,7 @@ ON_OPERATION = (
     "whale.chunk=3:i64",
     "whale.out=array<i64: 0>",
     "whale.layout=1:i64",
+    "whale.moment=1:i64",
     "whale.chunk=-1:i64",
     "whale.strateg=#whale.split",
 )

@@ -27,6 +27,7 @@
 // CHECK: {"function":0,"operands":{{\[}}[[SUM]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
 // CHECK: {"function":0,"operands":{{\[}}[[SUM]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
 // CHECK-NOT: "function":
+// CHECK: "moments": {{\[}}[2,0],[1,1]],
 // CHECK: {"run":0}
 // CHECK: {"run":1}
 // CHECK: {"run":2}
@@ -51,15 +52,15 @@ module @step {
       -> (tensor<4x4xf32>, tensor<2x4xf32>) {
     %zero = stablehlo.constant dense<0.0> : tensor<4x4xf32>
     %x0 = whale.view %x offset 0 : tensor<6x4xf32> -> tensor<2x4xf32>
-    %0:2 = func.call @segment_0(%zero, %x0, %w)
+    %0:2 = func.call @segment_0(%zero, %x0, %w) {whale.moment = 0}
          : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>)
         -> (tensor<4x4xf32>, tensor<2x4xf32>)
     %x1 = whale.view %x offset 8 : tensor<6x4xf32> -> tensor<2x4xf32>
-    %1:2 = func.call @segment_0(%0#0, %x1, %w)
+    %1:2 = func.call @segment_0(%0#0, %x1, %w) {whale.moment = 0}
          : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>)
         -> (tensor<4x4xf32>, tensor<2x4xf32>)
     %x2 = whale.view %x offset 16 : tensor<6x4xf32> -> tensor<2x4xf32>
-    %2:2 = func.call @segment_0(%1#0, %x2, %w)
+    %2:2 = func.call @segment_0(%1#0, %x2, %w) {whale.moment = 1}
          : (tensor<4x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>)
         -> (tensor<4x4xf32>, tensor<2x4xf32>)
     %sum = stablehlo.add %0#1, %2#1 : tensor<2x4xf32>

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from jobs import (
+    BIN,
     ENDLESS,
     HANG,
     MPIRUN,
@@ -107,6 +108,51 @@ def test_trace_of_all_ranks(tmp_path: pathlib.Path) -> None:
         assert {event["pid"] for event in events} == {0, 1, 2, 3}
         names.append(sorted(event["name"] for event in events))
     assert names[0] == names[1]
+
+
+PIPELINE = """\
+module attributes {whale.config = {num_micro_batch = 4 : i64}} {
+  func.func @main(%v: tensor<8x8xf32>, %w: tensor<8x8xf32>,
+                  %x: tensor<16x8xf32> {whale.batch_dim = 0 : i64})
+      -> tensor<16x8xf32> {
+    %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]
+      {whale.strategy = #whale.replicate<devices = 1, name = "front">}
+      : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+    %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+      {whale.strategy = #whale.replicate<devices = 1, name = "back">}
+      : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+    return %1 : tensor<16x8xf32>
+  }
+}
+"""
+
+
+def test_traces_name_the_micro_batch(tmp_path: pathlib.Path) -> None:
+    text, program = tmp_path / "step.mlir", tmp_path / "step.whale"
+    text.write_text(PIPELINE)
+    subprocess.run(
+        [BIN / "whale-compile", text, "--cluster=2", "-o", program],
+        check=True,
+        timeout=HANG,
+    )
+    safetensors.numpy.save_file(
+        {
+            f"arg{i}": np.ones((rows, 8), dtype=np.float32)
+            for i, rows in enumerate((8, 8, 16))
+        },
+        tmp_path / "in.safetensors",
+    )
+    result = run(program, "out", f"--trace={tmp_path / 'trace.json'}")
+    assert result.returncode == 0, result.stderr
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    for rank in 0, 1:
+        moments = [
+            event["args"]["moment"]
+            for event in events
+            if event["pid"] == rank and "moment" in event["args"]
+        ]
+        # A stage's one kernel.
+        assert moments == [0, 1, 2, 3], events
 
 
 @pytest.mark.parametrize("here", [0, 2])

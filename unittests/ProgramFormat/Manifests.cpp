@@ -132,6 +132,7 @@ json richManifest() {
       gather["dst"] = nullptr;
     cls["runs"] =
         json::array({{{"function", 0}, {"operands", {8}}, {"results", {11}}}});
+    cls["moments"] = json::array({{1, 2}});
     cls["instructions"] = {
         {{"kernel", "add"}, {"buffers", {0, 4, 7}}, {"extent", 16}},
         {{"start", 1}, {"src", 7}, {"dst", 7}},
@@ -153,7 +154,7 @@ json richManifest() {
          {"branches",
           {json::array(),
            {{{"kernel", "scale"}, {"buffers", {8, 8}}, {"extent", 16}}}}}},
-        {{"run", 0}, {"moment", 2}},
+        {{"run", 0}},
         {{"copy", {11, 13}}},
         {{"convolution", {11, 12, 13}},
          {"padding", {{1, 1}, {1, 1}}},

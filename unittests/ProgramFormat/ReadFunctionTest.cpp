@@ -194,9 +194,6 @@ TEST(ReadFunctionTest, RunsAreGivenWhatTheFunctionTakes) {
             field + ".results: the function has 1 results");
   EXPECT_EQ(errorOf(path + "/results/0", 8),
             field + ".results[0]: must be an integer from 0 to 7");
-  EXPECT_EQ(errorOf("/classes/0/instructions/0/moment", -1),
-            "file: classes[0].instructions[0].moment: must be an integer of at "
-            "least 0");
   EXPECT_EQ(errorOf("/classes/0/instructions/0/run", 3),
             "file: classes[0].instructions[0].run: must be an integer from 0 "
             "to 2");
@@ -207,6 +204,59 @@ TEST(ReadFunctionTest, RunsAreGivenWhatTheFunctionTakes) {
             field + ".results[0]: must have an offset that is a multiple of "
                     "4");
   EXPECT_EQ(errorOf("/classes/0/buffers/0", arenaBuffer(4, "f16", {32})), "");
+}
+
+TEST(ReadFunctionTest, MomentsAreThoseOfRunsInARow) {
+  json manifest = productManifest();
+  json &rankClass = manifest["classes"][0];
+  rankClass["moments"] = {{2, 5}, {1, nullptr}};
+  Program program = readProgram(manifest.dump(), "file");
+  std::vector<std::optional<int64_t>> moments;
+  for (const Instruction &instruction : program.classes[0].instructions)
+    moments.push_back(
+        std::get<whale::format::Run>(instruction.operation).moment);
+  EXPECT_EQ(moments, (std::vector<std::optional<int64_t>>{5, 5, {}}));
+  EXPECT_EQ(
+      json::parse(writeProgram(program).manifest)["classes"][0]["moments"],
+      rankClass["moments"]);
+  rankClass["moments"] = json::array({{2, 5, 1, nullptr}});
+  EXPECT_EQ(readProgram(manifest.dump(), "file"), program);
+
+  const std::string field = "file: classes[0].moments";
+  auto errorWith = [&](const json &moments) {
+    return errorOf("/classes/0/moments", moments);
+  };
+  EXPECT_EQ(errorWith(json::array({{3, 0}})), "");
+  EXPECT_EQ(errorWith({{0, 5}, {3, 0}}),
+            field + "[0][0]: must be an integer of at least 1");
+  EXPECT_EQ(errorWith({{1, 5}, {2, -1}}),
+            field + "[1][1]: must be an integer of at least 0");
+  EXPECT_EQ(errorWith(json::array({{1, 5, 2}})),
+            field + "[0]: must have a moment for each number of runs");
+  EXPECT_EQ(errorWith({{2, 5}, {4, 0}}),
+            field + ": has more runs than the class");
+  EXPECT_EQ(errorWith({{1, 5}, {1, 0}}),
+            "file: classes[0].instructions[2]: 'moments' of the class has "
+            "fewer runs");
+}
+
+// One forward, one backward: groups of two turns differ by the same.
+TEST(ReadFunctionTest, MomentsAreWrittenInGroups) {
+  json manifest = productManifest();
+  json &rankClass = manifest["classes"][0];
+  rankClass["instructions"] = json::array();
+  rankClass["moments"] = json::array();
+  for (int moment = 0; moment < 40; ++moment) {
+    for (int i : {0, 1, 2})
+      rankClass["instructions"].push_back({{"run", i}});
+    rankClass["moments"].push_back({1, moment + 3});
+    rankClass["moments"].push_back({2, moment});
+  }
+  Program program = readProgram(manifest.dump(), "file");
+  std::string text = writeProgram(program).manifest;
+  EXPECT_EQ(json::parse(text)["classes"][0]["moments"][1],
+            json::array({1, 4, 2, 1}));
+  EXPECT_EQ(readProgram(text, "again"), program);
 }
 
 TEST(ReadFunctionTest, RunsNameConsecutiveBuffersByTheirFirst) {

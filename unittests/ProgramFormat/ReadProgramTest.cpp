@@ -272,8 +272,11 @@ TEST(ReadProgramTest, ListsMayBeShort) {
   // The channels' starts are in the other class.
   other["channels"] = manifest["channels"] = json::object();
   other["communicators"] = manifest["communicators"] = json::array();
-  for (json *root : {&manifest, &other})
+  for (json *root : {&manifest, &other}) {
     (*root)["classes"][1]["instructions"] = json::array();
+    for (json &rankClass : (*root)["classes"])
+      rankClass.erase("moments");
+  }
   EXPECT_EQ(readProgram(manifest.dump(), "short"),
             readProgram(other.dump(), "long"));
   EXPECT_EQ(readTables(manifest.dump(), "short"),

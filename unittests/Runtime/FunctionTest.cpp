@@ -117,10 +117,9 @@ protected:
                          given(1, {1}, 6)};
     json &instructions = rankClass["instructions"];
     instructions = json::array({copy(3, 4)});
-    for (int moment : {0, 1, 2})
-      instructions.push_back({{"run", moment}, {"moment", moment}});
-    instructions.push_back({{"run", 3}});
-    instructions.push_back({{"run", 4}});
+    for (int run : {0, 1, 2, 3, 4})
+      instructions.push_back({{"run", run}});
+    rankClass["moments"] = {{1, 0}, {1, 1, 1, 2}, {2, nullptr}};
     return root;
   }
 

@@ -33,6 +33,8 @@ inline constexpr llvm::StringLiteral kDefaultStrategyAttr =
 inline constexpr llvm::StringLiteral kLoopBytesAttr = "whale.loop_bytes";
 /// On a function: a segment, which schedules call for each micro-batch.
 inline constexpr llvm::StringLiteral kSegmentAttr = "whale.segment";
+/// On a call of a segment: the number of its micro-batch.
+inline constexpr llvm::StringLiteral kMomentAttr = "whale.moment";
 /// On an argument of a segment: a sum that is added to, and that nothing else
 /// uses.
 inline constexpr llvm::StringLiteral kLastUseAttr = "whale.last_use";

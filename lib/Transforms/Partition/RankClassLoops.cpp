@@ -27,6 +27,7 @@
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
+#include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -94,6 +95,7 @@ void RankClassBuilder::call(const Segment &segment, LoopState &loop) {
     SmallVector<Value> operands = llvm::map_to_vector(segment.inputs, get);
     func::FuncOp callee = segment.function.get();
     call = func::CallOp::create(builder, callee.getLoc(), callee, operands);
+    call->setAttr(kMomentAttr, builder.getI64IntegerAttr(momentNumber));
     auto [it, isNew] = numbers.try_emplace(&segment, segments.size());
     if (isNew)
       segments.emplace_back(&segment);
@@ -284,6 +286,7 @@ LogicalResult RankClassBuilder::visitMicroBatches(MicroBatchesOp op) {
         held[operand.getOwner()].push_back(&operand);
   for (int64_t m = 0; m < op.getNumMoments(); ++m) {
     moment = &state.moments[m];
+    momentNumber = m;
     for (OpOperand *operand : held[op.getYield(m)]) {
       unsigned index = operand->getOperandNumber();
       bool isDone = index < op.getNumReduced() && state.isReduced[m][index];

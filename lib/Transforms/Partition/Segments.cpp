@@ -226,6 +226,7 @@ static func::CallOp rebuild(func::CallOp call, ArrayRef<unsigned> operands,
                            llvm::map_to_vector(operands, [&](unsigned number) {
                              return call.getOperand(number);
                            }));
+  fewer->setDiscardableAttrs(call->getDiscardableAttrDictionary());
   for (auto [result, old] : llvm::zip_equal(fewer.getResults(), results))
     call.getResult(old).replaceAllUsesWith(result);
   call.erase();

@@ -12,11 +12,11 @@
 // CHECK-NOT: dot_general
 // CHECK-DAG: %[[X0:.*]] = whale.view %arg1 offset 0 :
 // CHECK-DAG: %[[NONE:.*]] = stablehlo.constant dense<-0.000000e+00> : tensor<f32>
-// CHECK: %[[S0:.*]] = func.call @segment_0(%[[X0]], %arg0, %[[NONE]])
+// CHECK: %[[S0:.*]] = func.call @segment_0(%[[X0]], %arg0, %[[NONE]]) {whale.moment = 0 : i64}
 // CHECK: %[[X1:.*]] = whale.view %arg1 offset 16 :
-// CHECK: %[[S1:.*]] = func.call @segment_0(%[[X1]], %arg0, %[[S0]])
-// CHECK: %[[S2:.*]] = func.call @segment_0(%{{.*}}, %arg0, %[[S1]])
-// CHECK: %[[S3:.*]] = func.call @segment_0(%{{.*}}, %arg0, %[[S2]])
+// CHECK: %[[S1:.*]] = func.call @segment_0(%[[X1]], %arg0, %[[S0]]) {whale.moment = 1 : i64}
+// CHECK: %[[S2:.*]] = func.call @segment_0(%{{.*}}, %arg0, %[[S1]]) {whale.moment = 2 : i64}
+// CHECK: %[[S3:.*]] = func.call @segment_0(%{{.*}}, %arg0, %[[S2]]) {whale.moment = 3 : i64}
 // CHECK: whale.all_reduce %[[S3]]
 // CHECK: func.func private @segment_0(%arg0: tensor<2x8xf32>, %arg1: tensor<8x8xf32>, %arg2: tensor<f32> {whale.last_use})
 // CHECK-SAME: whale.segment
@@ -73,14 +73,14 @@ module attributes {whale.config = {num_micro_batch = 2 : i64},
 // its own stage alone.
 
 // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
-// CHECK-COUNT-4: func.call @segment_0
+// CHECK-COUNT-4: func.call @segment_0{{.*}} {whale.moment = {{[0-3]}} : i64}
 // CHECK-NOT: call
 // CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
 // CHECK: %[[R0:.*]] = whale.send_recv
-// CHECK: func.call @segment_1(%[[R0]], %arg1,
+// CHECK: func.call @segment_1(%[[R0]], %arg1, {{.*}}) {whale.moment = 0 : i64}
 // CHECK: %[[R1:.*]] = whale.send_recv
-// CHECK-NEXT: func.call @segment_1(%[[R1]], %arg1,
-// CHECK-COUNT-2: func.call @segment_1
+// CHECK-NEXT: func.call @segment_1(%[[R1]], %arg1, {{.*}}) {whale.moment = 1 : i64}
+// CHECK-COUNT-2: func.call @segment_1{{.*}} {whale.moment = {{[23]}} : i64}
 // CHECK-NOT: call
 // CHECK-LABEL: func.func private @segment_0
 // CHECK-NOT: send_recv

@@ -12,10 +12,10 @@
 // CHECK-SAME: tensor<12x8xf32>
 // CHECK: %[[SAMPLES:.*]] = whale.all_to_all
 // CHECK-SAME: (tensor<3x8xf32>) -> tensor<2x8xf32>
-// CHECK: func.call @[[THREE:.*]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
-// CHECK: func.call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
-// CHECK: func.call @[[TWO:.*]](%[[SAMPLES]], {{.*}}) : (tensor<2x8xf32>, tensor<8x8xf32>,
-// CHECK: func.call @[[THREE]](%{{.*}}) : (tensor<3x8xf32>, tensor<8x8xf32>,
+// CHECK: func.call @[[THREE:.*]](%{{.*}}) {{.*}}: (tensor<3x8xf32>, tensor<8x8xf32>,
+// CHECK: func.call @[[THREE]](%{{.*}}) {{.*}}: (tensor<3x8xf32>, tensor<8x8xf32>,
+// CHECK: func.call @[[TWO:.*]](%[[SAMPLES]], {{.*}}) {{.*}}: (tensor<2x8xf32>, tensor<8x8xf32>,
+// CHECK: func.call @[[THREE]](%{{.*}}) {{.*}}: (tensor<3x8xf32>, tensor<8x8xf32>,
 // CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
 // CHECK-SAME: tensor<4x8xf32>
 // CHECK: (tensor<1x8xf32>) -> tensor<2x8xf32>

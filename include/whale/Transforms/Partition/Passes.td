@@ -182,7 +182,8 @@ def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
     `whale.schedule`, `@rank_class_N`, with the step on local shapes: operations
     rebuilt with local sizes, task graphs flattened, every reshard resolved into
     collectives. A collective has the same `channel` in all classes that take
-    part.
+    part. What a micro-batch computes between two collectives is a function that
+    the schedule calls; `whale.moment` is the number of the call's micro-batch.
 
     Example: the data-parallel sum of a gradient.
     ```mlir

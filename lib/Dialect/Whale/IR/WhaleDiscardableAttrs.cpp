@@ -306,6 +306,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.global_type", kOnArgument | kOnResult, findTypeFault},
     {"whale.segment", kOnFunction, findUnitFault},
     {kForProcessorAttrName, kOnFunction, findUnitFault},
+    {"whale.moment", kOnOther, findCountFault},
     {"whale.last_use", kOnArgument, findUnitFault},
 
     {kExtentAttrName, kOnFunction, findCountFault},
