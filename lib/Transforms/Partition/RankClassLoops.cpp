@@ -91,9 +91,8 @@ void RankClassBuilder::call(const Segment &segment, LoopState &loop) {
                          : getOffset(input.offset);
   };
   func::CallOp call;
-  if (segment.function) {
+  if (func::FuncOp callee = segment.getFunction()) {
     SmallVector<Value> operands = llvm::map_to_vector(segment.inputs, get);
-    func::FuncOp callee = segment.function.get();
     call = func::CallOp::create(builder, callee.getLoc(), callee, operands);
     call->setAttr(kMomentAttr, builder.getI64IntegerAttr(momentNumber));
     auto [it, isNew] = numbers.try_emplace(&segment, segments.size());

@@ -184,7 +184,7 @@ std::unique_ptr<Segment> OpenSegment::close() {
       function->setArgAttr(number, kLastUseAttr, builder.getUnitAttr());
   for (unsigned kept : dropUnusedArguments(*function))
     segment->inputs.push_back(inputs[kept]);
-  segment->function = std::move(function);
+  segment->setFunction(std::move(function));
   return segment;
 }
 
@@ -192,12 +192,20 @@ std::unique_ptr<Segment> OpenSegment::close() {
 // Dead results
 //===----------------------------------------------------------------------===//
 
+void Segment::setFunction(OwningOpRef<func::FuncOp> function) {
+  whole.inputs = llvm::to_vector(
+      llvm::seq<unsigned>(function.get().getFunctionType().getNumInputs()));
+  whole.function = std::move(function);
+}
+
 PrunedSegment &Segment::prune(ArrayRef<unsigned> results) const {
+  if (results.size() == getFunction().getNumResults())
+    return whole;
   std::lock_guard lock(mutex);
   auto [it, isNew] = pruned.try_emplace(results.vec());
   if (!isNew)
     return it->second;
-  func::FuncOp copy = function.get().clone();
+  func::FuncOp copy = getFunction().clone();
   Operation *end = copy.front().getTerminator();
   end->setOperands(llvm::map_to_vector(
       results, [&](unsigned result) { return end->getOperand(result); }));
@@ -208,9 +216,8 @@ PrunedSegment &Segment::prune(ArrayRef<unsigned> results) const {
 }
 
 CalledSegment::CalledSegment(const Segment *segment)
-    : segment(segment),
-      results(llvm::to_vector(llvm::seq<unsigned>(
-          segment->function.get().getFunctionType().getNumResults()))),
+    : segment(segment), results(llvm::to_vector(llvm::seq<unsigned>(
+                            segment->getFunction().getNumResults()))),
       inputs(llvm::to_vector(llvm::seq<unsigned>(segment->inputs.size()))) {}
 
 /// Makes the call one with other operands and results, by number: those that

@@ -64,7 +64,9 @@ struct PrunedSegment {
 class Segment {
 public:
   /// Null if nothing is computed.
-  mlir::OwningOpRef<mlir::func::FuncOp> function;
+  mlir::func::FuncOp getFunction() const { return whole.function.get(); }
+  void setFunction(mlir::OwningOpRef<mlir::func::FuncOp> function);
+
   std::vector<SegmentInput> inputs;
   std::vector<SegmentOutput> outputs;
   /// The constants and offsets of inputs and outputs.
@@ -76,6 +78,7 @@ public:
 
 private:
   mutable std::mutex mutex;
+  mutable PrunedSegment whole;
   mutable std::map<std::vector<unsigned>, PrunedSegment> pruned;
 };
 
