@@ -146,8 +146,9 @@ private:
                    int64_t count);
   void exchange(Rank &rank, const Lane &lane, std::vector<Message> sends,
                 std::vector<Message> receives) {
-    communicators.put(rank.number, *lane.group, lane.part.channel,
-                      std::move(sends), std::move(receives));
+    if (lane.group)
+      communicators.put(rank.number, *lane.group, lane.part.channel,
+                        std::move(sends), std::move(receives));
   }
   Open &find(Rank &rank, const Ticket &ticket);
 
