@@ -41,6 +41,9 @@ if any(
 # A pass that leaves invalid IR fails the test that shows it.
 variable = "WHALE_VERIFY_EACH"
 config.environment[variable] = os.environ.get(variable, "1")
+# What the preset "sanitize" sets; lit itself passes the sanitizers' options on.
+if "UCX_MEM_EVENTS" in os.environ:
+    config.environment["UCX_MEM_EVENTS"] = os.environ["UCX_MEM_EVENTS"]
 # scripts/test --full
 if "WHALE_TEST_FULL" in os.environ:
     config.environment["WHALE_TEST_FULL"] = os.environ["WHALE_TEST_FULL"]
