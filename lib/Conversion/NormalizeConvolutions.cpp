@@ -119,7 +119,11 @@ static stablehlo::ConvolutionOp padEvenly(IRRewriter &rewriter,
     padding[2 * i + 1] += sign * behind;
     isEven = isEven && !inFront && !behind;
   }
-  if (isEven)
+  // Nor is anything padded to more elements than 64 bits count.
+  int64_t elements = 1;
+  if (isEven || llvm::any_of(shape, [&](int64_t size) {
+        return llvm::MulOverflow(elements, size, elements);
+      }))
     return op;
   rewriter.setInsertionPoint(op);
   auto padded = cast<stablehlo::ConvolutionOp>(rewriter.clone(*op));

@@ -108,3 +108,23 @@ func.func @both(%x: tensor<1x4x4x1xf32>, %w: tensor<1x3x3x1xf32>)
       : (tensor<1x4x4x1xf32>, tensor<1x3x3x1xf32>) -> tensor<1x2x2x1xf32>
   return %0 : tensor<1x2x2x1xf32>
 }
+
+// -----
+
+// Padded alike on all sides, the image would have more elements than 64 bits
+// count.
+
+// CHECK-LABEL: @huge
+func.func @huge(%x: tensor<1x80x80x1xi32>, %w: tensor<70x70x1x2xi32>)
+    -> tensor<1x2x2x2xi32> {
+  // CHECK-NOT: stablehlo.pad
+  // CHECK: stablehlo.convolution
+  // CHECK-NOT: stablehlo.pad
+  %0 = stablehlo.convolution(%x, %w)
+      dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+      window = {stride = [1099511627776, 1099511627776],
+                pad = [[1099511627776, 0], [1099511627776, 0]]}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x80x80x1xi32>, tensor<70x70x1x2xi32>) -> tensor<1x2x2x2xi32>
+  return %0 : tensor<1x2x2x2xi32>
+}
