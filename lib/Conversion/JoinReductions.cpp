@@ -36,7 +36,8 @@ static bool canJoin(GenericOp op) {
   if (op.getNumReductionLoops() == 0) {
     int64_t points = 1;
     for (int64_t size : op.getStaticLoopRanges())
-      points *= size;
+      if (llvm::MulOverflow(points, size, points))
+        return false;
     return points <= kFewPoints && op.getNumDpsInputs() > 0 && isParallel(op) &&
            llvm::all_of(op->getResults(), [&](OpResult result) {
              return !findStore(op, result.getResultNumber());
