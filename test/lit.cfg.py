@@ -41,6 +41,9 @@ if any(
 # A pass that leaves invalid IR fails the test that shows it.
 variable = "WHALE_VERIFY_EACH"
 config.environment[variable] = os.environ.get(variable, "1")
+# Its address space is too large for tests that limit it.
+if config.whale_build_type == "Sanitize":
+    config.available_features.add("sanitize")
 # What the preset "sanitize" sets; lit itself passes the sanitizers' options on.
 if "UCX_MEM_EVENTS" in os.environ:
     config.environment["UCX_MEM_EVENTS"] = os.environ["UCX_MEM_EVENTS"]
