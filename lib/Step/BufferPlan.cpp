@@ -12,7 +12,8 @@
 // buffer), then all other operations that can run in place. The remaining
 // classes get an offset in the arena; results of several calls of one segment
 // share a few slots in turn, and large ones of about one size also where their
-// segments differ. Values that could not be merged are copied.
+// segments differ; if that wastes much, large ones have places of their own.
+// Values that could not be merged are copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,6 +75,7 @@ private:
   std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
   void share(llvm::ArrayRef<Alias> aliases);
   void assign();
+  void request();
   void place(int64_t limit);
   bool isWasteful();
   unsigned classOf(unsigned value) const { return sharing->classOf(value); }
@@ -653,10 +655,14 @@ bool Planner::isWasteful() {
   return plan.arenaBytes - least > least / wasteShare;
 }
 
-/// Places everything in an arena of fewer bytes than `limit`, if it can.
-void Planner::place(int64_t limit) {
+/// Requests places in the arena for everything.
+void Planner::request() {
   assign();
   requestLocals();
+}
+
+/// Places all requests in an arena of fewer bytes than `limit`, if it can.
+void Planner::place(int64_t limit) {
   std::vector<int64_t> offsets = packArena(
       requests, arenaCalls, function.alignment, plan.arenaBytes, limit);
   for (auto [r, buffers] : llvm::enumerate(requestBuffers))
@@ -672,6 +678,7 @@ void Planner::place(int64_t limit) {
 // Slots of large values may be alive at the same time in pairs, and never all
 // of them; places of their own then waste less.
 BufferPlan Planner::run() {
+  request();
   place(/*limit=*/INT64_MAX);
   if (largeCount == 0 || requests.size() + largeCount > mostRequests ||
       !isWasteful())
@@ -679,6 +686,9 @@ BufferPlan Planner::run() {
   Implementation other(function);
   other.largeTakeTurns = false;
   other.share(wanted);
+  other.request();
+  if (other.requests.size() > mostRequests)
+    return std::move(plan);
   other.place(plan.arenaBytes);
   bool isBetter = other.plan.arenaBytes < plan.arenaBytes;
   return std::move(isBetter ? other.plan : plan);

@@ -140,11 +140,30 @@ Value RankClassBuilder::emitAbsent(Type type) {
 //===----------------------------------------------------------------------===//
 
 /// The value in the schedule.
-Value RankClassBuilder::find(Value value) const {
+Value RankClassBuilder::get(Value value) const {
   if (moment)
     if (Value local = moment->lookup(value))
       return local;
   return values.lookup(value);
+}
+
+/// What there is of a value, as turns record it.
+Attribute RankClassBuilder::getState(Value value) const {
+  Value local = get(value);
+  if (!local)
+    return {};
+  // A moment's own piece is an input even where it is a constant.
+  auto constant = local.getDefiningOp<hlo::ConstantOp>();
+  if (constant && !isa<BlockArgument>(value))
+    return constant.getValue();
+  return builder.getUnitAttr();
+}
+
+/// The value in the schedule, which the turn that is written depends on.
+Value RankClassBuilder::find(Value value) {
+  if (turn && !made.contains(value) && !turn->seen.contains(value))
+    turn->seen.insert({value, getState(value)});
+  return get(value);
 }
 
 /// The value where operations are written now.
@@ -156,15 +175,13 @@ Value RankClassBuilder::lookup(Value value) {
   Value local = find(value);
   if (!local)
     return {};
-  // A moment's own piece is an input even where it is a constant.
+  // As in getState.
   auto constant = local.getDefiningOp<hlo::ConstantOp>();
   if (constant && !isa<BlockArgument>(value)) {
     Value copy = builder.clone(*constant)->getResult(0);
     open->bind(value, copy);
     return copy;
   }
-  if (turn && !made.contains(value))
-    turn->needs.push_back(value);
   return open->addInput({.value = value}, local.getType());
 }
 
@@ -245,8 +262,6 @@ LogicalResult RankClassBuilder::receiveReads(Operation *op) {
     if (!reshard || !holds(value) || find(value) ||
         (open && open->contains(value)))
       continue;
-    if (turn)
-      turn->lacks.push_back(value);
     if (failed(visit(reshard)))
       return failure();
   }
@@ -294,7 +309,7 @@ bool RankClassBuilder::isSent(Operation *op) const {
 }
 
 /// Whether the operation becomes collectives, or holds some.
-bool RankClassBuilder::communicates(Operation *op) const {
+bool RankClassBuilder::communicates(Operation *op) {
   auto reshard = dyn_cast<ReshardOp>(op);
   if (!reshard)
     return op->walk([](ReshardOp) { return WalkResult::interrupt(); })

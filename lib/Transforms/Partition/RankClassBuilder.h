@@ -58,8 +58,8 @@ struct LoopState {
   std::vector<llvm::BitVector> isReduced;
   /// Operations behind which a segment ends.
   llvm::DenseSet<mlir::Operation *> cuts;
-  /// Of the turns so far.
-  llvm::DenseMap<TurnKind *, std::vector<int64_t>> sizes;
+  /// By kind of turn: those with the local sizes of this class.
+  llvm::DenseMap<TurnKind *, TurnVariant *> variants;
 };
 
 /// Writes the schedule of one rank class, with the shapes of its first rank.
@@ -81,7 +81,9 @@ private:
   llvm::LogicalResult visitReshard(ReshardOp op);
 
   // Values.
-  mlir::Value find(mlir::Value value) const;
+  mlir::Value find(mlir::Value value);
+  mlir::Value get(mlir::Value value) const;
+  mlir::Attribute getState(mlir::Value value) const;
   mlir::Value lookup(mlir::Value value);
   void map(mlir::Value value, mlir::Value local) override;
   mlir::Value getOperand(mlir::OpOperand &operand) override;
@@ -97,7 +99,7 @@ private:
   llvm::LogicalResult visitInSegment(mlir::Operation *op);
   llvm::LogicalResult receiveReads(mlir::Operation *op);
   llvm::LogicalResult visitLateReads(mlir::Operation *op);
-  bool communicates(mlir::Operation *op) const;
+  bool communicates(mlir::Operation *op);
   bool isSent(mlir::Operation *op) const;
 
   // Loops over micro-batches.
@@ -106,7 +108,7 @@ private:
   visitTurn(LoopState &loop, llvm::ArrayRef<mlir::Operation *> ops, int64_t m);
   llvm::LogicalResult write(LoopState &loop,
                             llvm::ArrayRef<mlir::Operation *> ops, int64_t m);
-  bool fits(const Turn &turn) const;
+  bool fits(const Turn &turn, const LoopState &loop, int64_t m) const;
   llvm::LogicalResult repeat(LoopState &loop, const Turn &turn, int64_t m);
   void reduce(LoopState &loop, int64_t m);
   void findCuts(LoopState &loop);

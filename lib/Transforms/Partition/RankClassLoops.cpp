@@ -195,10 +195,13 @@ void RankClassBuilder::findCuts(LoopState &loop) {
   }
 }
 
-/// Whether what the turn needs is there now, and what it receives isn't.
-bool RankClassBuilder::fits(const Turn &turn) const {
-  return llvm::all_of(turn.needs, [&](Value value) { return !!find(value); }) &&
-         llvm::none_of(turn.lacks, [&](Value value) { return !!find(value); });
+/// Whether all that the turn depends on is as it was before the turn.
+bool RankClassBuilder::fits(const Turn &turn, const LoopState &loop,
+                            int64_t m) const {
+  return turn.isReduced == loop.isReduced[m] &&
+         llvm::all_of(turn.seen, [&](const auto &entry) {
+           return getState(entry.first) == entry.second;
+         });
 }
 
 LogicalResult RankClassBuilder::visitTurn(LoopState &loop,
@@ -207,18 +210,24 @@ LogicalResult RankClassBuilder::visitTurn(LoopState &loop,
   moment = &loop.moments[m];
   momentNumber = m;
   TurnKind &kind = turns.getKind(loop.op, ops);
-  std::vector<int64_t> &sizes = loop.sizes[&kind];
-  if (sizes.empty())
-    sizes = kind.getSizes().of(device);
-  auto isFit = [&](const Turn &turn) { return fits(turn); };
-  if (const Turn *known = kind.find(sizes, isFit))
-    return repeat(loop, *known, m);
-  Turn written;
-  turn = &written;
+  TurnVariant *&variant = loop.variants[&kind];
+  if (!variant)
+    variant = &kind.getVariant(device);
+  std::unique_lock lock(variant->mutex);
+  for (const std::unique_ptr<const Turn> &known : variant->turns)
+    if (fits(*known, loop, m)) {
+      const Turn &same = *known;
+      lock.unlock();
+      return repeat(loop, same, m);
+    }
+  auto written = std::make_unique<Turn>();
+  written->isReduced = loop.isReduced[m];
+  turn = written.get();
   made.clear();
   LogicalResult result = write(loop, ops, m);
   turn = nullptr;
-  kind.add(sizes, std::move(written));
+  if (succeeded(result))
+    variant->turns.push_back(std::move(written));
   return result;
 }
 

@@ -250,7 +250,8 @@ static bool prune(CalledSegment &called) {
       used.push_back(position);
       results.push_back(result);
     }
-  if (results.size() == called.results.size())
+  if (called.calls.empty() ||
+      (!results.empty() && results.size() == called.results.size()))
     return false;
   called.results = results;
   if (results.empty()) {

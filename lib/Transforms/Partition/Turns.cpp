@@ -6,10 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The code of a rank class depends on its local sizes alone (RankClasses.h), so
-// that of a turn depends on those of the values that the turn touches. Two
-// classes that write the same turn at a time both add theirs; addSegments finds
-// that they are equal.
+// The code of a rank class depends on its local sizes alone (RankClasses.h). So
+// that of a turn depends on those of the values that it touches, and on which
+// of them were there before it, as what: RankClassBuilder::find records that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,28 +52,19 @@ TurnKind::TurnKind(MicroBatchesOp loop, ArrayRef<Operation *> ops,
   for (Operation *op : ops)
     op->walk(visit);
 
-  // The sums to which the turn adds.
+  // The sums to which the turn may add: not those of other task graphs.
   Operation *yield = ops.front()->getBlock()->getTerminator();
-  for (unsigned i = 0; i < loop.getNumReduced(); ++i)
-    if (llvm::is_contained(ops, yield->getOperand(i).getDefiningOp()))
+  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
+    auto graph = yield->getOperand(i).getDefiningOp<TaskGraphOp>();
+    if (!graph || llvm::is_contained(ops, graph))
       addPlacement(loop.getResult(i));
+  }
 }
 
-const Turn *TurnKind::find(const std::vector<int64_t> &sizes,
-                           function_ref<bool(const Turn &)> fits) const {
+TurnVariant &TurnKind::getVariant(int64_t rank) {
+  std::vector<int64_t> key = sizes.of(rank);
   std::lock_guard lock(mutex);
-  auto known = turns.find(sizes);
-  if (known != turns.end())
-    for (const std::unique_ptr<Turn> &turn : known->second)
-      if (fits(*turn))
-        return turn.get();
-  return nullptr;
-}
-
-void TurnKind::add(const std::vector<int64_t> &sizes, Turn turn) {
-  auto added = std::make_unique<Turn>(std::move(turn));
-  std::lock_guard lock(mutex);
-  turns[sizes].push_back(std::move(added));
+  return variants[std::move(key)];
 }
 
 TurnKind &TurnTable::getKind(MicroBatchesOp loop, ArrayRef<Operation *> ops) {

@@ -20,10 +20,12 @@
 #include "ResolveReshards.h"
 #include "Segments.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace whale {
 
-/// A part of a turn that later moments repeat.
+/// A part of a turn that later moments and other classes repeat.
 struct TurnPart {
   /// Calls this segment,
   const Segment *segment = nullptr;
@@ -36,8 +38,20 @@ struct TurnPart {
 /// A turn as it was written out.
 struct Turn {
   std::vector<TurnPart> parts;
-  /// Values of the step that were there before, and that were not.
-  std::vector<mlir::Value> needs, lacks;
+  /// The values of the step that were looked for, if the turn hasn't made them
+  /// itself: what was there before. Null stands for nothing, a unit for a value
+  /// and other attributes for a constant.
+  llvm::MapVector<mlir::Value, mlir::Attribute> seen;
+  /// The sums to which the moment had added before.
+  llvm::BitVector isReduced;
+};
+
+/// The turns that compute the same operations on the same local sizes. Who
+/// looks for one and writes it if there is none holds the mutex meanwhile: so
+/// none is written twice.
+struct TurnVariant {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<const Turn>> turns;
 };
 
 /// The turns that compute the same operations.
@@ -46,19 +60,14 @@ public:
   TurnKind(MicroBatchesOp loop, llvm::ArrayRef<mlir::Operation *> ops,
            const ResolvedReshards &reshards);
 
-  /// What the code of a turn depends on, besides what is there before it.
-  const LocalSizes &getSizes() const { return sizes; }
-
-  /// A turn that was written with these sizes and fits; null if there is none.
-  /// For several threads, as `add`.
-  const Turn *find(const std::vector<int64_t> &sizes,
-                   llvm::function_ref<bool(const Turn &)> fits) const;
-  void add(const std::vector<int64_t> &sizes, Turn turn);
+  /// The turns with the local sizes of this rank. For several threads.
+  TurnVariant &getVariant(int64_t rank);
 
 private:
+  /// What the code of a turn depends on, besides what is there before it.
   LocalSizes sizes;
-  mutable std::mutex mutex;
-  std::map<std::vector<int64_t>, std::vector<std::unique_ptr<Turn>>> turns;
+  std::mutex mutex;
+  std::map<std::vector<int64_t>, TurnVariant> variants;
 };
 
 /// All turns and segments of a step. For several threads.
