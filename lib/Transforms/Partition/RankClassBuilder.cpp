@@ -147,15 +147,20 @@ Value RankClassBuilder::get(Value value) const {
   return values.lookup(value);
 }
 
+/// The constant that the value is in the schedule, of which segments make
+/// copies; null if it is none. A moment's own piece is an input even where it
+/// is a constant.
+Operation *RankClassBuilder::getConstant(Value value) const {
+  Value local = isa<BlockArgument>(value) ? Value() : get(value);
+  return local ? local.getDefiningOp<hlo::ConstantOp>() : nullptr;
+}
+
 /// What there is of a value, as turns record it.
 Attribute RankClassBuilder::getState(Value value) const {
-  Value local = get(value);
-  if (!local)
+  if (!get(value))
     return {};
-  // A moment's own piece is an input even where it is a constant.
-  auto constant = local.getDefiningOp<hlo::ConstantOp>();
-  if (constant && !isa<BlockArgument>(value))
-    return constant.getValue();
+  if (Operation *constant = getConstant(value))
+    return cast<hlo::ConstantOp>(constant).getValue();
   return builder.getUnitAttr();
 }
 
@@ -175,9 +180,7 @@ Value RankClassBuilder::lookup(Value value) {
   Value local = find(value);
   if (!local)
     return {};
-  // As in getState.
-  auto constant = local.getDefiningOp<hlo::ConstantOp>();
-  if (constant && !isa<BlockArgument>(value)) {
+  if (Operation *constant = getConstant(value)) {
     Value copy = builder.clone(*constant)->getResult(0);
     open->bind(value, copy);
     return copy;

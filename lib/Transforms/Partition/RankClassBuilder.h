@@ -83,6 +83,7 @@ private:
   // Values.
   mlir::Value find(mlir::Value value);
   mlir::Value get(mlir::Value value) const;
+  mlir::Operation *getConstant(mlir::Value value) const;
   mlir::Attribute getState(mlir::Value value) const;
   mlir::Value lookup(mlir::Value value);
   void map(mlir::Value value, mlir::Value local) override;

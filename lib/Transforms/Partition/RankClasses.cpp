@@ -19,6 +19,13 @@ namespace hlo = mlir::stablehlo;
 
 namespace whale {
 
+void LocalSizes::addSteps(const ResolvedReshard &reshard,
+                          MLIRContext *context) {
+  for (const Step &step : reshard.steps)
+    for (const Placement &placement : {step.from, step.to})
+      addPlacement(PlacementAttr::get(context, placement));
+}
+
 void LocalSizes::addConvolution(hlo::ConvolutionOp op) {
   std::optional<OpRule> rule = getOpRule(op);
   if (!rule || rule->windows.empty())
@@ -55,9 +62,7 @@ static LocalSizes collectSizes(func::FuncOp main,
                                const ResolvedReshards &reshards) {
   LocalSizes sizes;
   main.walk([&](ReshardOp reshard) {
-    for (const Step &step : reshards.at(reshard).steps)
-      for (const Placement &placement : {step.from, step.to})
-        sizes.addPlacement(PlacementAttr::get(main.getContext(), placement));
+    sizes.addSteps(reshards.at(reshard), main.getContext());
   });
   for (BlockArgument argument : main.getArguments())
     sizes.addPlacement(getPlacement(argument));

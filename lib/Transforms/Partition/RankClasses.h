@@ -23,6 +23,8 @@ class LocalSizes {
 public:
   /// `PlacementAttr`s, those known already are left out.
   void addPlacement(mlir::Attribute placement) { placements.insert(placement); }
+  /// The placements between the steps of a reshard, too.
+  void addSteps(const ResolvedReshard &reshard, mlir::MLIRContext *context);
   void addConvolution(mlir::stablehlo::ConvolutionOp op);
 
   /// Equal for ranks with the same code.

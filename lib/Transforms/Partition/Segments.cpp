@@ -217,8 +217,7 @@ PrunedSegment &Segment::prune(ArrayRef<unsigned> results) const {
 
 CalledSegment::CalledSegment(const Segment *segment)
     : segment(segment), results(llvm::to_vector(llvm::seq<unsigned>(
-                            segment->getFunction().getNumResults()))),
-      inputs(llvm::to_vector(llvm::seq<unsigned>(segment->inputs.size()))) {}
+                            segment->getFunction().getNumResults()))) {}
 
 /// Makes the call one with other operands and results, by number: those that
 /// are kept.
@@ -253,19 +252,20 @@ static bool prune(CalledSegment &called) {
   if (called.calls.empty() ||
       (!results.empty() && results.size() == called.results.size()))
     return false;
-  called.results = results;
   if (results.empty()) {
     for (func::CallOp call : called.calls)
       call.erase();
     called.calls.clear();
+    called.results.clear();
     return true;
   }
+  ArrayRef<unsigned> before = called.getPruned().inputs;
+  called.results = results;
+  ArrayRef<unsigned> inputs = called.getPruned().inputs;
   SmallVector<unsigned> operands;
-  const SmallVector<unsigned> &inputs = called.segment->prune(results).inputs;
-  for (auto [position, input] : llvm::enumerate(called.inputs))
+  for (auto [position, input] : llvm::enumerate(before))
     if (llvm::is_contained(inputs, input))
       operands.push_back(position);
-  called.inputs = inputs;
   for (func::CallOp &call : called.calls)
     call = rebuild(call, operands, used);
   return true;

@@ -86,9 +86,8 @@ private:
 struct CalledSegment {
   const Segment *segment;
   llvm::SmallVector<mlir::func::CallOp> calls;
-  /// The results and inputs that the calls have, by their numbers in the
-  /// segment.
-  llvm::SmallVector<unsigned> results, inputs;
+  /// The results that the calls have, by their numbers in the segment.
+  llvm::SmallVector<unsigned> results;
 
   CalledSegment(const Segment *segment);
   PrunedSegment &getPruned() const { return segment->prune(results); }

@@ -30,9 +30,7 @@ TurnKind::TurnKind(MicroBatchesOp loop, ArrayRef<Operation *> ops,
   auto addReshard = [&](ReshardOp reshard) {
     addPlacement(reshard.getInput());
     addPlacement(reshard.getResult());
-    for (const Step &step : reshards.at(reshard).steps)
-      for (const Placement &placement : {step.from, step.to})
-        sizes.addPlacement(PlacementAttr::get(loop.getContext(), placement));
+    sizes.addSteps(reshards.at(reshard), loop.getContext());
   };
   auto visit = [&](Operation *op) {
     if (auto convolution = dyn_cast<hlo::ConvolutionOp>(op))
