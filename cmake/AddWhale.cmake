@@ -1,13 +1,18 @@
 # Helpers that keep the CMakeLists of each folder short.
 
-# The headers of MLIR take five seconds to parse; all compiler libraries share
-# one precompiled header.
+# The headers of MLIR take five seconds to parse, those of our dialects three:
+# all compiler libraries share a precompiled header, and what uses the dialects
+# another one.
 # Written only where it differs, so that configuring anew rebuilds nothing.
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/WhalePch.cpp CONTENT "")
 if(WHALE_BUILD_COMPILER)
   add_library(WhalePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
   target_precompile_headers(WhalePch PRIVATE
     ${CMAKE_SOURCE_DIR}/cmake/WhalePch.h)
+  add_library(WhaleDialectsPch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
+  target_precompile_headers(WhaleDialectsPch PRIVATE
+    ${CMAKE_SOURCE_DIR}/cmake/WhaleDialectsPch.h)
+  add_dependencies(WhaleDialectsPch whale-headers)
 endif()
 
 # The same for what neither uses MLIR nor LLVM.
@@ -15,7 +20,8 @@ add_library(WhaleRuntimePch OBJECT ${CMAKE_BINARY_DIR}/WhalePch.cpp)
 target_link_libraries(WhaleRuntimePch PRIVATE nlohmann_json::nlohmann_json)
 target_precompile_headers(WhaleRuntimePch PRIVATE
   <algorithm> <chrono> <cmath> <functional> <map> <memory> <mutex> <optional>
-  <set> <string> <thread> <unordered_map> <vector> <nlohmann/json.hpp>)
+  <set> <string> <thread> <unordered_map> <vector> <nlohmann/json.hpp>
+  ${CMAKE_SOURCE_DIR}/include/whale/ProgramFormat/Program.h)
 
 # The same for what tests share, compiled as executables are (-fPIE). Their own
 # code takes longer to optimize than to run.
@@ -26,8 +32,9 @@ if(WHALE_BUILD_TESTS)
   target_compile_options(WhaleTestPch PRIVATE -fPIE -O0)
   target_link_libraries(WhaleTestPch PRIVATE GTest::gtest
                                              nlohmann_json::nlohmann_json)
-  target_precompile_headers(WhaleTestPch PRIVATE <gtest/gtest.h>
-                                                 <nlohmann/json.hpp>)
+  target_precompile_headers(WhaleTestPch PRIVATE
+    <gtest/gtest.h> <nlohmann/json.hpp>
+    ${CMAKE_SOURCE_DIR}/include/whale/ProgramFormat/Program.h)
 endif()
 
 # add_whale_library(NAME SOURCES... [DEPENDS TARGETS...] [LINK LIBRARIES...])
@@ -35,7 +42,11 @@ endif()
 function(add_whale_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  target_precompile_headers(${name} REUSE_FROM WhalePch)
+  if(WhaleDialect IN_LIST ARG_LINK)
+    target_precompile_headers(${name} REUSE_FROM WhaleDialectsPch)
+  else()
+    target_precompile_headers(${name} REUSE_FROM WhalePch)
+  endif()
   add_dependencies(${name} whale-headers ${ARG_DEPENDS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} MLIR LLVM)
   set_property(GLOBAL APPEND PROPERTY WHALE_LIBS ${name})
@@ -48,7 +59,7 @@ function(add_whale_tool name)
   # As libraries are compiled, so that it can share their precompiled header.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
-  target_precompile_headers(${name} REUSE_FROM WhalePch)
+  target_precompile_headers(${name} REUSE_FROM WhaleDialectsPch)
   add_dependencies(${name} whale-headers)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} MLIR LLVM)
 endfunction()

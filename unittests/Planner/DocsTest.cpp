@@ -46,7 +46,7 @@ TEST(Docs, SchedulesAreAsWritten) {
       os << '\n';
     }
     os << "makespan "
-       << format("%g", cantFail(simulate(problem, schedule)).makespan);
+       << llvm::format("%g", cantFail(simulate(problem, schedule)).makespan);
     EXPECT_EQ(text, lines.str());
   }
 }
