@@ -64,6 +64,7 @@ public:
 private:
   void collect(size_t number);
   std::optional<size_t> numberOf(AllReduceOp op);
+  std::optional<size_t> findKind(AllReduceOp op);
   void join(ArrayRef<Candidate *> members);
   void join(ArrayRef<AllReduceOp> ordered, AllReduceOp first, AllReduceOp last);
 
@@ -71,6 +72,9 @@ private:
   int64_t bucketBytes;
   /// One for each pair of placements, but for their shapes, and element type.
   SmallVector<AllReduceOp> kinds;
+  /// By placements and element type: what numberOf returns.
+  llvm::DenseMap<std::tuple<Attribute, Attribute, Type>, std::optional<size_t>>
+      numbers;
   /// By channel, in the order in which they are reached; null where one is no
   /// candidate.
   llvm::MapVector<uint64_t, std::unique_ptr<Candidate>> candidates;
@@ -78,17 +82,28 @@ private:
 
 } // namespace
 
+static Type elementType(AllReduceOp op) {
+  return getElementTypeOrSelf(op->getResult(0).getType());
+}
+
 /// A number for what the all-reduce has in common with those that it can be
 /// joined with; none if it can't be with any.
 std::optional<size_t> Bucketer::numberOf(AllReduceOp op) {
   CollectiveOp collective(op);
-  const Placement &from = op.getFrom().getValue(), &to = op.getTo().getValue();
-  if (!collective.getInput() || !collective.getOutput() ||
-      !from.splitDims().empty() || !to.splitDims().empty())
+  if (!collective.getInput() || !collective.getOutput())
     return std::nullopt;
-  auto elementType = [](AllReduceOp op) {
-    return getElementTypeOrSelf(op->getResult(0).getType());
-  };
+  // Ranks and layers have the same ones.
+  auto [it, isNew] = numbers.try_emplace(
+      {op.getFrom(), op.getTo(), elementType(op)}, std::nullopt);
+  if (isNew)
+    it->second = findKind(op);
+  return it->second;
+}
+
+std::optional<size_t> Bucketer::findKind(AllReduceOp op) {
+  const Placement &from = op.getFrom().getValue(), &to = op.getTo().getValue();
+  if (!from.splitDims().empty() || !to.splitDims().empty())
+    return std::nullopt;
   auto *same = llvm::find_if(kinds, [&](AllReduceOp other) {
     return elementType(other) == elementType(op) &&
            other.getFrom().getValue().root() == from.root() &&

@@ -92,20 +92,27 @@ private:
     });
     llvm::MapVector<int64_t, CollectiveOp> firstOf;
     for (RankClass &rankClass : classes)
-      for (auto &[channel, ops] : rankClass.uses) {
-        CollectiveOp first =
-            firstOf.insert({channel, ops.front()}).first->second;
-        for (CollectiveOp op : ops)
-          if (failed(verifySame(first, op)))
-            return failure();
-      }
-    for (auto &[channel, op] : firstOf)
-      for (PlacementAttr side : {op.getFrom(), op.getTo()})
-        for (DeviceId rank : side.getValue().devices())
-          if (failed(verifyTakesPart(op, channel, rank,
-                                     side.getValue().holds(rank))))
-            return failure();
-    return success();
+      for (auto &[channel, ops] : rankClass.uses)
+        firstOf.insert({channel, ops.front()});
+    if (failed(failableParallelForEach(
+            module.getContext(), classes, [&](const RankClass &rankClass) {
+              for (const auto &[channel, ops] : rankClass.uses)
+                for (CollectiveOp op : ops)
+                  if (failed(verifySame(firstOf.lookup(channel), op)))
+                    return failure();
+              return success();
+            })))
+      return failure();
+    return failableParallelForEach(
+        module.getContext(), firstOf, [&](const auto &entry) {
+          auto [channel, op] = entry;
+          for (PlacementAttr side : {op.getFrom(), op.getTo()})
+            for (DeviceId rank : side.getValue().devices())
+              if (failed(verifyTakesPart(op, channel, rank,
+                                         side.getValue().holds(rank))))
+                return failure();
+          return success();
+        });
   }
 
   static LogicalResult verifySame(CollectiveOp first, CollectiveOp op) {

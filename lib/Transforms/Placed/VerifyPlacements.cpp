@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/IR/Threading.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Sharding/LocalShapes.h"
@@ -22,7 +23,9 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
+#include <atomic>
 #include <set>
+#include <vector>
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -142,7 +145,7 @@ public:
       // The bodies of reductions work on scalars.
       return hasPlacedRegions(op) ? WalkResult::advance() : WalkResult::skip();
     });
-    return failure(result.wasInterrupted());
+    return failure(result.wasInterrupted() || failed(verifyRules()));
   }
 
 private:
@@ -205,9 +208,30 @@ private:
     // Layers repeat the same operations, and ranks may be many.
     if (op->getNumRegions() == 0 && !verified.insert(keyOf(op)).second)
       return success();
-    if (std::optional<OpRule> rule = getOpRule(op))
-      return verifyRule(op, *rule);
+    if (std::optional<OpRule> rule = getOpRule(op)) {
+      ruled.push_back({op, std::move(*rule)});
+      return success();
+    }
     return verifyWhole(op);
+  }
+
+  /// In parallel; of several errors the first is reported.
+  LogicalResult verifyRules() {
+    std::atomic<size_t> wrong = ruled.size();
+    {
+      ScopedDiagnosticHandler silent(function.getContext(),
+                                     [](Diagnostic &) { return success(); });
+      parallelFor(function.getContext(), 0, ruled.size(), [&](size_t i) {
+        if (succeeded(verifyRule(ruled[i].first, ruled[i].second)))
+          return;
+        for (size_t first = wrong; i < first;)
+          wrong.compare_exchange_weak(first, i);
+      });
+    }
+    if (wrong == ruled.size())
+      return success();
+    const auto &[op, rule] = ruled[wrong];
+    return verifyRule(op, rule);
   }
 
   /// What the verdict on an operation without regions depends on.
@@ -361,7 +385,7 @@ private:
         "is split or partial, and has no rule that says how");
   }
 
-  LogicalResult verifyRule(Operation *op, const OpRule &rule) {
+  static LogicalResult verifyRule(Operation *op, const OpRule &rule) {
     SmallVector<Tensor> tensors;
     for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
       tensors.push_back({value, &dims, getPlacement(value).getValue(), false,
@@ -395,8 +419,8 @@ private:
   using Intervals =
       llvm::MapVector<std::tuple<DeviceId, unsigned, int64_t>, Interval>;
 
-  LogicalResult verifyBoxes(Operation *op, const OpRule &rule,
-                            const Tensor &tensor, Intervals &intervals) {
+  static LogicalResult verifyBoxes(Operation *op, const OpRule &rule,
+                                   const Tensor &tensor, Intervals &intervals) {
     Extents view;
     for (const ViewDim &dim : tensor.view)
       view.push_back(dim.extent);
@@ -553,6 +577,8 @@ private:
   llvm::DenseSet<std::tuple<Attribute, Type, unsigned>> placed;
   /// Keys of operations that were found right, or will be reported.
   std::set<std::vector<const void *>> verified;
+  /// Operations that have a rule.
+  std::vector<std::pair<Operation *, OpRule>> ruled;
   std::optional<int64_t> deviceCount;
 };
 
