@@ -20,7 +20,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/InitAllExtensions.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "whale/Dialect/CHLO/IR/CHLOOps.h"
@@ -84,7 +83,6 @@ void registerProgramDialects(DialectRegistry &registry) {
                   tensor::TensorDialect, vector::VectorDialect,
                   stablehlo::StablehloDialect, chlo::ChloDialect,
                   sdy::SdyDialect, WhaleDialect>();
-  registerAllExtensions(registry);
 }
 
 void registerPipelines() {
