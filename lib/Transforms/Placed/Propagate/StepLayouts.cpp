@@ -142,14 +142,14 @@ void StepLayouts::followHints(const ShardingHints &hints) {
 }
 
 void StepLayouts::addCopy(MicroBatchesOp loop, MicroBatchesOp copy) {
-  for (const auto &axis : axes) {
+  parallelForEach(function.getContext(), axes, [&](const auto &axis) {
     axis->addCopy(*loop, *copy);
     for (auto [variant, body] : llvm::enumerate(copy.getBodies())) {
       int64_t moment =
           llvm::find(copy.getVariants(), variant) - copy.getVariants().begin();
       axis->addCopy(*loop.getBody(moment).getParent(), body);
     }
-  }
+  });
 }
 
 AxisPropagation &StepLayouts::propagate(AxisPropagation::Options options) {
@@ -363,15 +363,18 @@ std::unique_ptr<AxisPropagation> StepLayouts::chooseParameterSplits(
       std::unique_ptr<Trial> &trial = trials[i];
       if (!trial)
         trial = std::make_unique<Trial>(factorization, cluster);
-      tried[i] = std::make_unique<AxisPropagation>(
+      auto own = std::make_unique<AxisPropagation>(
           function,
           seedSplits(innerOptions(batch, trial->factorization, trial->costs),
                      groups, choices[i]));
-      tried[i]->run();
-      seconds[i] = tried[i]->getSeconds();
+      own->run();
+      seconds[i] = own->getSeconds();
+      // Others are freed here, in parallel.
+      if (!cheapest || seconds[i] < cheapest->getSeconds())
+        tried[i] = std::move(own);
     });
     for (auto [own, pieces] : llvm::zip_equal(tried, choices))
-      if (!cheapest || own->getSeconds() < cheapest->getSeconds()) {
+      if (own && (!cheapest || own->getSeconds() < cheapest->getSeconds())) {
         cheapest = std::move(own);
         cheapestPieces = pieces;
       }

@@ -135,7 +135,7 @@ private:
 
   /// Where a value is made.
   PlacementAttr place(const Mesh *mesh, Value value,
-                      std::optional<int64_t> moment) const {
+                      std::optional<int64_t> moment) {
     return place(mesh, value, moment, [&](const AxisPropagation &axis) {
       return axis.getState(value);
     });
@@ -143,7 +143,7 @@ private:
 
   /// Where it is wanted.
   PlacementAttr place(const Mesh *mesh, OpOperand &operand,
-                      std::optional<int64_t> moment) const {
+                      std::optional<int64_t> moment) {
     return place(mesh, operand.get(), moment, [&](const AxisPropagation &axis) {
       return axis.getRequired(operand);
     });
@@ -151,19 +151,30 @@ private:
 
   PlacementAttr
   place(const Mesh *mesh, Value value, std::optional<int64_t> moment,
-        llvm::function_ref<AxisState(const AxisPropagation &)> stateOf) const {
-    SmallVector<AxisState> states;
+        llvm::function_ref<AxisState(const AxisPropagation &)> stateOf) {
+    SmallVector<AxisState, 2> states;
     for (const auto &axis : layouts.getAxes())
       states.push_back(stateOf(*axis));
+    // Layers and micro-batches have the same ones.
+    auto &known = placed[{mesh, value.getType(), moment.value_or(-1)}];
+    for (auto &[other, placement] : known)
+      if (other == states)
+        return placement;
     ArrayRef<int64_t> shape =
         cast<RankedTensorType>(value.getType()).getShape();
-    return PlacementAttr::get(function.getContext(),
-                              mesh->place(shape, states, moment));
+    auto placement = PlacementAttr::get(function.getContext(),
+                                        mesh->place(shape, states, moment));
+    known.push_back({std::move(states), placement});
+    return placement;
   }
 
   mutable func::FuncOp function;
   const StepMeshes &meshes;
   const StepLayouts &layouts;
+  /// By mesh, type and moment: placements for the states along all axes.
+  using Known =
+      SmallVector<std::pair<SmallVector<AxisState, 2>, PlacementAttr>>;
+  llvm::DenseMap<std::tuple<const Mesh *, Type, int64_t>, Known> placed;
 };
 
 } // namespace
