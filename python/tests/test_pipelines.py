@@ -203,6 +203,26 @@ def test_a_stage_computes_again_from_what_it_has_received() -> None:
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
 
 
+def test_samples_are_numbered_behind_a_receive() -> None:
+    """The first part of the second stage receives and leaves the numbers of
+    its samples to the next; devices take micro-batches in turn."""
+
+    def step(x: jax.Array, y: jax.Array, weight: jax.Array) -> jax.Array:
+        with wh.replicate(2):
+            a, b = jnp.tanh(x), jnp.tanh(y)
+        with wh.replicate(2):
+            number = jnp.arange(len(x), dtype=x.dtype)[:, None]
+            return jnp.sum((b + 3 * y + number) @ weight * a)
+
+    keys = jax.random.split(jax.random.key(0), 3)
+    x, y = (jax.random.normal(key, (6, 4)) for key in keys[:2])
+    weight = jax.random.normal(keys[2], (4, 4))
+    wh.init(wh.Config({"num_micro_batch": 6}))
+    ours = wh.jit(step, cluster=4, batch_argnums=(0, 1))(x, y, weight)
+    expected = jax.jit(step)(x, y, weight)
+    np.testing.assert_allclose(ours, expected, rtol=1e-5)
+
+
 def test_automatic_stages() -> None:
     check({"num_micro_batch": 4, "num_task_graph": 2}, nowhere, 2)
 

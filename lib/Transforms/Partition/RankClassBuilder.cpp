@@ -149,10 +149,12 @@ Value RankClassBuilder::get(Value value) const {
 
 /// The constant that the value is in the schedule, of which segments make
 /// copies; null if it is none. A moment's own piece is an input even where it
-/// is a constant.
+/// is a constant, under whatever name the turn knows it.
 Operation *RankClassBuilder::getConstant(Value value) const {
-  Value local = isa<BlockArgument>(value) ? Value() : get(value);
-  return local ? local.getDefiningOp<hlo::ConstantOp>() : nullptr;
+  Value local = get(value);
+  if (!local || (loop && loop->pieces.contains(local)))
+    return nullptr;
+  return local.getDefiningOp<hlo::ConstantOp>();
 }
 
 /// What there is of a value, as turns record it.

@@ -53,6 +53,8 @@ struct LoopState {
   MicroBatchesOp op;
   /// The values of each moment.
   std::vector<llvm::DenseMap<mlir::Value, mlir::Value>> moments;
+  /// In the schedule, what the moments take as their arguments.
+  llvm::DenseSet<mlir::Value> pieces;
   /// By reduced value: the sum so far, and of which moments.
   llvm::SmallVector<mlir::Value> sums;
   std::vector<llvm::BitVector> isReduced;

@@ -268,8 +268,10 @@ LogicalResult RankClassBuilder::visitMicroBatches(MicroBatchesOp op) {
   for (int64_t m = 0; m < op.getNumMoments(); ++m)
     for (BlockArgument argument : op.getBody(m).getArguments())
       if (Value local =
-              values.lookup(op.getSlice(argument.getArgNumber(), m).get()))
+              values.lookup(op.getSlice(argument.getArgNumber(), m).get())) {
         state.moments[m][argument] = local;
+        state.pieces.insert(local);
+      }
   auto isExchange = [&](ReshardOp reshard) {
     return llvm::any_of(reshards.at(reshard).steps, [](const Step &step) {
       return step.kind != StepKind::LocalSlice;
