@@ -128,10 +128,13 @@ struct Budget {
 /// The ranks that cells tie together, ascending.
 format::Groups groupsOf(const format::Collective &collective) {
   llvm::EquivalenceClasses<int64_t> classes;
-  // All who have one list take from the same peers.
+  // All who have one list take from the same peers, if from any.
   llvm::DenseMap<const std::vector<format::Cell> *, int64_t> firstOf;
   for (const auto &[rank, cells] : collective.cells) {
     auto [first, isNew] = firstOf.try_emplace(cells.get(), rank);
+    if (llvm::all_of(
+            *cells, [](const format::Cell &cell) { return cell.from.empty(); }))
+      continue;
     classes.unionSets(first->second, rank);
     if (isNew)
       for (const format::Cell &cell : *cells)

@@ -223,6 +223,22 @@ def test_samples_are_numbered_behind_a_receive() -> None:
     np.testing.assert_allclose(ours, expected, rtol=1e-5)
 
 
+def test_devices_without_samples_of_a_loop() -> None:
+    """Of the second micro-batch's two samples two of four devices have none."""
+
+    def step(weight: jax.Array, x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 3, lambda _, h: jnp.tanh(h @ weight), x)
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    weight = jax.random.normal(keys[0], (4, 4))
+    x = jax.random.normal(keys[1], (5, 4))
+    wh.init(wh.Config({"num_micro_batch": 2}))
+    wh.set_default_strategy(wh.replicate(4))
+    ours = wh.jit(step, cluster=4, batch_argnums=1)(weight, x)
+    expected = jax.jit(step)(weight, x)
+    np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_automatic_stages() -> None:
     check({"num_micro_batch": 4, "num_task_graph": 2}, nowhere, 2)
 
