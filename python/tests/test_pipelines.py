@@ -239,6 +239,21 @@ def test_devices_without_samples_of_a_loop() -> None:
     np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_each_device_cuts_a_constant() -> None:
+    anchors = jnp.asarray(np.arange(12, dtype=np.float32) % 5)
+
+    def step(weight: jax.Array, x: jax.Array) -> jax.Array:
+        with wh.split(2):
+            return jnp.mean((x @ weight - anchors) ** 2)
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    weight = jax.random.normal(keys[0], (4, 12))
+    x = jax.random.normal(keys[1], (6, 4))
+    wh.init(wh.Config({"num_micro_batch": 2}))
+    ours = wh.jit(step, cluster=2, batch_argnums=1)(weight, x)
+    np.testing.assert_allclose(ours, jax.jit(step)(weight, x), rtol=1e-5)
+
+
 def test_automatic_stages() -> None:
     check({"num_micro_batch": 4, "num_task_graph": 2}, nowhere, 2)
 

@@ -381,6 +381,14 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
   const ResolvedReshard &resolved = reshards.at(earlier ? earlier : op);
   auto type = cast<RankedTensorType>(op.getType());
   Value value = lookup(op.getInput());
+  // A constant that a segment made, which it didn't return.
+  Operation *producer = op.getInput().getDefiningOp();
+  if (!value && moment && producer && holds(op.getInput()) &&
+      producer->hasTrait<OpTrait::ConstantLike>()) {
+    if (failed(visitHere(producer)))
+      return failure();
+    value = lookup(op.getInput());
+  }
   int64_t channel = resolved.firstChannel;
   for (auto [step, isNothing] :
        llvm::zip_equal(resolved.steps, resolved.isNothing)) {
