@@ -35,6 +35,7 @@
 #include <filesystem>
 #include <iostream>
 #include <string_view>
+#include <unistd.h>
 
 using namespace whale::runtime;
 
@@ -198,7 +199,20 @@ static void fail(std::string_view text) {
   std::fprintf(stderr, "error: %s\n", line.c_str());
 }
 
+/// GNU's OpenMP runtime reads when it is loaded how long a thread turns round
+/// before it sleeps: far too long where other programs need the cores
+/// (python/whale/native.py). Begins anew, unless the user says how long.
+static void setPatience(char **argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT"))
+    return;
+  ::setenv("GOMP_SPINCOUNT", "4000", /*overwrite=*/1);
+  std::error_code ignored;
+  ::execv(std::filesystem::read_symlink("/proc/self/exe", ignored).c_str(),
+          argv);
+}
+
 int main(int argc, char **argv) {
+  setPatience(argv);
   beginTool();
   Options options;
   CLI::App app("Runs a compiled program: tensors in, tensors out.",
