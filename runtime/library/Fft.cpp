@@ -6,240 +6,65 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Transforms of one to three dimensions, line by line, computed in double
-// precision: powers of two by Stockham's autosort algorithm, other lengths by
-// Bluestein's as a convolution of the next power of two. Inverse transforms are
-// not scaled. Arrays of a batch are shared out to threads, each of which has
-// one in double precision; the lines of a single one are.
+// In: an array of real or complex numbers. Out: its discrete Fourier transforms
+// of the last one to three dimensions, in double precision; inverse transforms
+// are not scaled.
+//
+// Dimension by dimension, lines are transformed (FftLines.h). A transform of
+// one dimension goes from the input straight to the output; between dimensions,
+// an array of the batch is in double precision. Arrays of a batch are shared
+// out to threads; the blocks of lines of a single one are.
 //
 //===----------------------------------------------------------------------===//
 
 #include "device/cpu/Parallel.h"
+#include "library/FftLines.h"
 #include "library/Library.h"
 #include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <complex>
 #include <cstring>
-#include <numbers>
 
 namespace whale::runtime {
 
 namespace {
-using Number = std::complex<double>;
-using Line = std::vector<Number>;
-
-/// exp(sign * i * pi * numerator / denominator).
-Number root(double sign, int64_t numerator, int64_t denominator) {
-  return std::polar(1.0, sign * std::numbers::pi *
-                             static_cast<double>(numerator) /
-                             static_cast<double>(denominator));
-}
-
-/// Without the look at infinities that the operator has.
-Number times(Number a, Number b) {
-  return {a.real() * b.real() - a.imag() * b.imag(),
-          a.real() * b.imag() + a.imag() * b.real()};
-}
-
-/// A transform of lines of one length, in one direction, without scaling.
-class Transform {
-public:
-  /// What a thread needs for its lines.
-  struct Work {
-    Line line, other, padded;
-  };
-
-  Transform(int64_t length, bool inverse)
-      : length(length), sign(inverse ? 1.0 : -1.0) {
-    if (length <= 1)
-      return;
-    isPower = std::has_single_bit(static_cast<uint64_t>(length));
-    size = isPower ? length
-                   : static_cast<int64_t>(
-                         std::bit_ceil(static_cast<uint64_t>(2 * length - 1)));
-    for (int64_t i = 0; i < size; ++i)
-      roots.push_back(root(-1.0, 2 * i, size));
-    if (isPower)
-      return;
-    // The square may overflow, but not modulo twice the length.
-    for (int64_t i = 0; i < length; ++i)
-      chirp.push_back(root(sign, (i * i) % (2 * length), length));
-    filter.assign(size, 0.0);
-    for (int64_t i = 0; i < length; ++i)
-      filter[i] = filter[(size - i) % size] = std::conj(chirp[i]);
-    Line other;
-    power(filter, other, -1.0);
-  }
-
-  /// Transforms `work.line`.
-  void operator()(Work &work) const {
-    Line &line = work.line, &padded = work.padded;
-    if (length <= 1)
-      return;
-    if (isPower) {
-      power(line, work.other, sign);
-      return;
-    }
-    padded.assign(size, 0.0);
-    for (int64_t i = 0; i < length; ++i)
-      padded[i] = times(line[i], chirp[i]);
-    power(padded, work.other, -1.0);
-    for (int64_t i = 0; i < size; ++i)
-      padded[i] = times(padded[i], filter[i]);
-    power(padded, work.other, 1.0);
-    for (int64_t i = 0; i < length; ++i)
-      line[i] = times(padded[i], chirp[i]) / static_cast<double>(size);
-  }
-
-private:
-  /// Stockham: `size` elements, a power of two.
-  void power(Line &line, Line &other, double direction) const {
-    other.resize(size);
-    for (int64_t half = size / 2, stride = 1; half >= 1;
-         half /= 2, stride *= 2) {
-      for (int64_t i = 0; i < half; ++i) {
-        Number w = roots[i * stride];
-        if (direction > 0)
-          w = std::conj(w);
-        const Number *a = &line[stride * i], *b = &line[stride * (i + half)];
-        Number *sum = &other[2 * stride * i], *difference = sum + stride;
-        for (int64_t j = 0; j < stride; ++j) {
-          sum[j] = a[j] + b[j];
-          difference[j] = times(a[j] - b[j], w);
-        }
-      }
-      std::swap(line, other);
-    }
-  }
-
-  int64_t length, size = 1;
-  double sign;
-  bool isPower = true;
-  Line roots, chirp, filter;
-};
-
-/// Complex elements of any precision as doubles, and back.
-template <typename T>
-Line widen(const void *data, int64_t count) {
-  const T *from = static_cast<const T *>(data);
-  return Line(from, from + count);
-}
-
-template <typename T>
-void narrow(const Line &line, void *data) {
-  T *to = static_cast<T *>(data);
-  for (const Number &number : line) {
-    if constexpr (std::is_floating_point_v<T>)
-      *to++ = static_cast<T>(number.real());
-    else
-      *to++ = static_cast<T>(number);
-  }
-}
-
-Line load(DType dtype, const void *data, int64_t count) {
-  switch (dtype) {
-  case DType::F32:
-    return widen<float>(data, count);
-  case DType::F64:
-    return widen<double>(data, count);
-  case DType::C64:
-    return widen<std::complex<float>>(data, count);
-  default:
-    return widen<std::complex<double>>(data, count);
-  }
-}
-
-void store(DType dtype, const Line &line, void *data) {
-  switch (dtype) {
-  case DType::F32:
-    return narrow<float>(line, data);
-  case DType::F64:
-    return narrow<double>(line, data);
-  case DType::C64:
-    return narrow<std::complex<float>>(line, data);
-  default:
-    return narrow<std::complex<double>>(line, data);
-  }
-}
-
 struct Fft {
-  enum Kind : uint8_t { Forward, Inverse, FromReal, ToReal } kind;
+  FftKind kind;
   DType from, to;
   Shape lengths; // Of the last dimensions of the whole transform.
-  int64_t batch, inner;
+  int64_t batch;
 
   int64_t last() const { return lengths.back(); }
   int64_t halfLast() const { return last() / 2 + 1; }
 
   /// Of each of the lengths.
-  std::vector<Transform> transforms;
+  std::vector<FftLines> transforms;
 
-  /// Transforms dimension `dim` of an array of `shape`, by so many threads.
-  void alongDim(Line &data, const Shape &shape, size_t dim,
-                int64_t threads) const {
-    int64_t length = shape[dim], stride = 1;
-    for (size_t d = dim + 1; d < shape.size(); ++d)
-      stride *= shape[d];
-    if (length == 0 || stride == 0)
-      return;
-    int64_t lines = static_cast<int64_t>(data.size()) / length;
-    parallelFor(lines, threads, [&](int64_t begin, int64_t end) {
-      Transform::Work work;
-      work.line.resize(length);
-      for (int64_t i = begin; i < end; ++i) {
-        Number *first = &data[i / stride * stride * length + i % stride];
-        for (int64_t j = 0; j < length; ++j)
-          work.line[j] = first[j * stride];
-        transforms[dim](work);
-        for (int64_t j = 0; j < length; ++j)
-          first[j * stride] = work.line[j];
-      }
-    });
-  }
-
-  /// Copies rows of one length into rows of another, cut or filled by zeros.
-  static Line resizeRows(const Line &data, int64_t fromSize, int64_t toSize) {
-    int64_t rows = fromSize ? static_cast<int64_t>(data.size()) / fromSize : 0;
-    Line result(rows * toSize);
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t i = 0; i < std::min(fromSize, toSize); ++i)
-        result[row * toSize + i] = data[row * fromSize + i];
-    return result;
-  }
-
-  Line run(Line data, int64_t threads) const {
+  /// Transforms `count` arrays by so many threads.
+  void run(const void *input, void *output, int64_t count,
+           int64_t threads) const {
+    // The last dimension is halved where it is real on one side, and is then
+    // transformed while the others are whole lines of complex numbers.
     Shape shape = lengths;
-    size_t rank = shape.size();
-    if (kind == FromReal) {
-      alongDim(data, shape, rank - 1, threads);
-      data = resizeRows(data, last(), halfLast());
+    if (kind == FftKind::FromReal || kind == FftKind::ToReal)
       shape.back() = halfLast();
-      for (size_t dim = rank - 1; dim-- > 0;)
-        alongDim(data, shape, dim, threads);
-      return data;
+    std::vector<size_t> order;
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      order.push_back(kind == FftKind::FromReal ? shape.size() - 1 - dim : dim);
+    std::vector<std::complex<double>> between(
+        order.size() > 1 ? count * elementCount(shape) : 0);
+    for (size_t i = 0; i < order.size(); ++i) {
+      auto dims = std::span(shape);
+      bool isFirst = i == 0, isLast = i + 1 == order.size();
+      transforms[order[i]].run(
+          isFirst ? from : DType::C128, isFirst ? input : between.data(),
+          isLast ? to : DType::C128, isLast ? output : between.data(),
+          count * elementCount(dims.first(order[i])),
+          elementCount(dims.subspan(order[i] + 1)), threads);
     }
-    if (kind == ToReal)
-      shape.back() = halfLast();
-    for (size_t dim = 0; dim + 1 < rank; ++dim)
-      alongDim(data, shape, dim, threads);
-    if (kind == ToReal) {
-      data = resizeRows(data, halfLast(), last());
-      shape.back() = last();
-      // What is missing is the conjugate of what is there; the ends are real.
-      for (size_t row = 0; row < data.size(); row += last()) {
-        data[row].imag(0);
-        if (last() % 2 == 0)
-          data[row + last() / 2].imag(0);
-        for (int64_t i = halfLast(); i < last(); ++i)
-          data[row + i] = std::conj(data[row + last() - i]);
-      }
-    }
-    alongDim(data, shape, rank - 1, threads);
-    return data;
   }
 };
 } // namespace
@@ -260,13 +85,13 @@ LibraryFunction prepareFft(const LibraryRequest &request) {
   };
   bool good = false;
   if (kind == "FFT" || kind == "IFFT") {
-    fft.kind = kind == "FFT" ? Fft::Forward : Fft::Inverse;
+    fft.kind = kind == "FFT" ? FftKind::Forward : FftKind::Inverse;
     good = isPair(DType::C64, DType::C64, DType::C128, DType::C128);
   } else if (kind == "RFFT") {
-    fft.kind = Fft::FromReal;
+    fft.kind = FftKind::FromReal;
     good = isPair(DType::F32, DType::C64, DType::F64, DType::C128);
   } else if (kind == "IRFFT") {
-    fft.kind = Fft::ToReal;
+    fft.kind = FftKind::ToReal;
     good = isPair(DType::C64, DType::F32, DType::C128, DType::F64);
   } else {
     throw Error("config.type must be FFT, IFFT, RFFT or IRFFT");
@@ -293,35 +118,42 @@ LibraryFunction prepareFft(const LibraryRequest &request) {
       shape.back() = fft.halfLast();
     return shape;
   };
-  if (input.shape != expected(fft.kind == Fft::ToReal) ||
-      output.shape != expected(fft.kind == Fft::FromReal))
+  if (input.shape != expected(fft.kind == FftKind::ToReal) ||
+      output.shape != expected(fft.kind == FftKind::FromReal))
     throw Error("fft: the shapes do not fit config.length");
 
   int64_t inputSize = elementCount(input.shape);
   int64_t outputSize = elementCount(output.shape);
-  bool isInverse = fft.kind == Fft::Inverse || fft.kind == Fft::ToReal;
-  for (int64_t length : fft.lengths)
-    fft.transforms.emplace_back(length, isInverse);
+  // Along the other dimensions, numbers are complex.
+  bool isForward =
+      fft.kind == FftKind::Forward || fft.kind == FftKind::FromReal;
+  for (size_t dim = 0; dim < fft.lengths.size(); ++dim)
+    fft.transforms.emplace_back(fft.lengths[dim],
+                                dim + 1 == fft.lengths.size() ? fft.kind
+                                : isForward ? FftKind::Forward
+                                            : FftKind::Inverse);
   return [fft = std::move(fft), inputSize, outputSize](
              std::span<void *const> inputs, std::span<void *const> outputs) {
     if (inputSize == 0 || outputSize == 0) {
       std::memset(outputs[0], 0, outputSize * byteSize(fft.to));
       return;
     }
-    int64_t fromSize = inputSize / fft.batch, toSize = outputSize / fft.batch;
-    const auto *from = static_cast<const uint8_t *>(inputs[0]);
-    auto *to = static_cast<uint8_t *>(outputs[0]);
     // A few lines are transformed sooner than threads are asked.
     constexpr int64_t worthThreads = 1 << 14;
     int64_t threads = inputSize < worthThreads ? 1 : getThreadCount();
+    if (fft.lengths.size() == 1) {
+      fft.run(inputs[0], outputs[0], fft.batch, threads);
+      return;
+    }
+    int64_t fromBytes = inputSize / fft.batch * byteSize(fft.from);
+    int64_t toBytes = outputSize / fft.batch * byteSize(fft.to);
+    const auto *from = static_cast<const uint8_t *>(inputs[0]);
+    auto *to = static_cast<uint8_t *>(outputs[0]);
     int64_t parts = std::min(threads, fft.batch);
     parallelFor(fft.batch, parts, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        store(fft.to,
-              fft.run(load(fft.from, from + i * fromSize * byteSize(fft.from),
-                           fromSize),
-                      parts > 1 ? 1 : threads),
-              to + i * toSize * byteSize(fft.to));
+        fft.run(from + i * fromBytes, to + i * toBytes, 1,
+                parts > 1 ? 1 : threads);
     });
   };
 }
