@@ -22,8 +22,9 @@ enum class FftKind : uint8_t { Forward, Inverse, FromReal, ToReal };
 /// precision, without scaling. Immutable once made.
 class FftLines {
 public:
-  /// `length` counts the numbers of a whole line. FromReal writes and ToReal
-  /// reads the first length / 2 + 1 alone, as the rest are their conjugates.
+  /// `length` counts the numbers of a whole line, at least one. FromReal writes
+  /// and ToReal reads the first length / 2 + 1 alone, as the rest are their
+  /// conjugates.
   FftLines(int64_t length, FftKind kind);
 
   /// Transforms `outer` times `stride` lines, whose elements are `stride`

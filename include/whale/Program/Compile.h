@@ -116,8 +116,8 @@ struct Level {
 llvm::ArrayRef<Level> getLevels();
 
 /// The environment variable that has each compilation verify the IR after every
-/// pass, and the program. Tests set it; else once a level is enough, and
-/// faster, and once for all levels that have the schedules of rank classes.
+/// pass, and the program. Tests set it. Else it is verified after each level,
+/// but of those with the schedules of rank classes after the last one alone.
 inline constexpr llvm::StringLiteral kVerifyEachVariable = "WHALE_VERIFY_EACH";
 bool isVerifyEachSet();
 
