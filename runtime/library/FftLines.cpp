@@ -24,6 +24,7 @@
 
 #include "library/FftLines.h"
 #include "device/cpu/Parallel.h"
+#include "library/Vectors.h"
 
 #include <algorithm>
 #include <array>
@@ -31,15 +32,6 @@
 #include <memory>
 #include <numbers>
 #include <utility>
-
-// Compiled for each of these processors; the loader chooses.
-#if defined(__x86_64__) && defined(__clang__)
-#define WHALE_VECTORS                                                          \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define WHALE_VECTORS
-#endif
-#define WHALE_INLINE inline __attribute__((always_inline))
 
 namespace whale::runtime {
 

@@ -7,18 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/RowMath.h"
+#include "library/Vectors.h"
 
 #include <bit>
 #include <limits>
-
-// The compiler vectorizes each loop for these processors; the loader chooses.
-#if defined(__x86_64__) && defined(__clang__)
-#define WHALE_VECTORS                                                          \
-  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define WHALE_VECTORS
-#endif
-#define WHALE_INLINE inline __attribute__((always_inline))
 
 namespace whale::runtime {
 
