@@ -18,6 +18,7 @@
 
 #include "RankClassBuilder.h"
 
+#include "mlir/IR/Matchers.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
@@ -298,13 +299,18 @@ LogicalResult RankClassBuilder::visitInSegment(Operation *op) {
 LogicalResult RankClassBuilder::visitLateReads(Operation *op) {
   if (!hlo::isControlFlow(op))
     return success();
-  for (Value value : getReads(op)) {
-    Operation *producer = value.getDefiningOp();
-    if (isLate(producer) && holds(value) && !lookup(value) &&
-        failed(visitHere(producer)))
+  for (Value value : getReads(op))
+    if (failed(visitLate(value)))
       return failure();
-  }
   return success();
+}
+
+/// Makes or receives a late value, unless it is there.
+LogicalResult RankClassBuilder::visitLate(Value value) {
+  Operation *producer = value.getDefiningOp();
+  if (!isLate(producer) || !holds(value) || lookup(value))
+    return success();
+  return visitHere(producer);
 }
 
 /// Whether the device has what another one is to get.
@@ -380,15 +386,11 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
   }
   const ResolvedReshard &resolved = reshards.at(earlier ? earlier : op);
   auto type = cast<RankedTensorType>(op.getType());
+  // Segments return no constants.
+  if (matchPattern(op.getInput(), m_Constant()) &&
+      failed(visitLate(op.getInput())))
+    return failure();
   Value value = lookup(op.getInput());
-  // A constant that a segment made, which it didn't return.
-  Operation *producer = op.getInput().getDefiningOp();
-  if (!value && moment && producer && holds(op.getInput()) &&
-      producer->hasTrait<OpTrait::ConstantLike>()) {
-    if (failed(visitHere(producer)))
-      return failure();
-    value = lookup(op.getInput());
-  }
   int64_t channel = resolved.firstChannel;
   for (auto [step, isNothing] :
        llvm::zip_equal(resolved.steps, resolved.isNothing)) {

@@ -102,6 +102,7 @@ private:
   llvm::LogicalResult visitInSegment(mlir::Operation *op);
   llvm::LogicalResult receiveReads(mlir::Operation *op);
   llvm::LogicalResult visitLateReads(mlir::Operation *op);
+  llvm::LogicalResult visitLate(mlir::Value value);
   bool communicates(mlir::Operation *op);
   bool isSent(mlir::Operation *op) const;
 
