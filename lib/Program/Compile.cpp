@@ -96,7 +96,8 @@ private:
   /// Which architectures the kernels of GPUs are compiled for.
   LogicalResult chooseArchitectures(ModuleOp module);
   LogicalResult lower(ModuleOp module, StringRef first, PlanSummary &summary);
-  LogicalResult runPasses(ModuleOp module, StringRef name, StringRef pipeline);
+  LogicalResult runPasses(ModuleOp module, const Level &level,
+                          StringRef pipeline);
   LogicalResult findNeeds(ModuleOp module, const Cluster &cluster);
   Snapshot save(ModuleOp module);
   void restore(ModuleOp module, Snapshot snapshot);
@@ -218,23 +219,17 @@ LogicalResult Compiler::dump(ModuleOp module, StringRef phase) {
   return failure();
 }
 
-/// Of schedules for all rank classes there is much to verify: once, when they
-/// are complete.
-static bool isVerified(StringRef level) {
-  return level != "partitioned" && level != "kernels";
-}
-
-LogicalResult Compiler::runPasses(ModuleOp module, StringRef name,
+LogicalResult Compiler::runPasses(ModuleOp module, const Level &level,
                                   StringRef pipeline) {
   PassManager manager(module.getContext());
   if (failed(parsePassPipeline(pipeline, manager)))
     return module.emitError("the pipeline of level '")
-           << name << "' names an unknown pass";
+           << level.name << "' names an unknown pass";
   configureVerifier(manager);
   if (options.onPass)
     manager.addInstrumentation(std::make_unique<PassTeller>(options));
   return failure(failed(manager.run(module)) ||
-                 (isVerified(name) && failed(verify(module))));
+                 (level.isVerified && failed(verify(module))));
 }
 
 /// Gives a pass of the pipeline one more option.
@@ -290,7 +285,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       return failure();
     auto lowerFor = [&](ModuleOp part, bool isForProcessor) {
       bool isOwn = isGpu() && !isForProcessor && !level.gpuPipeline.empty();
-      return runPasses(part, level.name,
+      return runPasses(part, level,
                        withOptions(isOwn ? level.gpuPipeline : level.pipeline));
     };
     auto clusters = module.getOps<ClusterOp>();
@@ -337,7 +332,7 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   StringRef plan = isGpu() ? last.gpuPipeline : last.pipeline;
   plan = plan.substr(plan.find("whale-verify-schedule"));
   if (failed(
-          runPasses(module, last.name,
+          runPasses(module, last,
                     "whale-start-transfers{late=true}," + withOptions(plan))))
     return failure();
   --phaseNumber;

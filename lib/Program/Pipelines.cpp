@@ -42,10 +42,12 @@ llvm::ArrayRef<Level> getLevels() {
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},
-      {"partitioned", "whale-schedule-micro-batches,"
-                      "whale-recompute-cheap-values,whale-partition,"
-                      "whale-join-stacks,whale-bucket-reductions,"
-                      "whale-verify-partition,whale-fold-empty-shares"},
+      {"partitioned",
+       "whale-schedule-micro-batches,"
+       "whale-recompute-cheap-values,whale-partition,"
+       "whale-join-stacks,whale-bucket-reductions,"
+       "whale-verify-partition,whale-fold-empty-shares",
+       /*gpuPipeline=*/"", /*isVerified=*/false},
       {"kernels",
        "any(whale-convolution-gradients,whale-lower-library-ops,"
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
@@ -56,7 +58,8 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-divide-scatters,whale-form-epilogues,"
        "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks},"
        "whale-fuse-rows{blocks}),"
-       "whale-outline-kernels{blocks},whale-check-threads"},
+       "whale-outline-kernels{blocks},whale-check-threads",
+       /*isVerified=*/false},
       {"program",
        "whale-order-instructions,whale-start-transfers,"
        "whale-verify-schedule,whale-plan-buffers",

@@ -110,6 +110,9 @@ struct Level {
   llvm::StringLiteral pipeline;
   /// For GPUs, where it is another one.
   llvm::StringLiteral gpuPipeline = "";
+  /// Of schedules for all rank classes there is much to verify: once, when they
+  /// are complete.
+  bool isVerified = true;
 };
 
 /// The phases from the text to a module that emitProgram takes.
