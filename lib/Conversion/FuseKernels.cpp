@@ -42,6 +42,8 @@
 #include "whale/Step/CostModel.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <utility>
+
 namespace whale {
 #define GEN_PASS_DEF_FUSEKERNELS
 #include "whale/Conversion/Passes.h.inc"
@@ -318,13 +320,35 @@ private:
         if ((fused = tryFuse(op, input)))
           break;
       if (!fused)
-        return;
+        break;
       op = whale::mergeInputs(rewriter, fused);
-      // What was taken in twice is computed once.
-      DominanceInfo dominance;
-      eliminateCommonSubExpressions(rewriter, dominance, op);
-      properties.forget(op);
+      isSimple = false;
     }
+    simplify(op);
+  }
+
+  /// Computes once what `op` has taken in twice. This walks over the whole
+  /// body, so not after each fusion, but only where the size of the body counts
+  /// and at the end.
+  void simplify(GenericOp op) {
+    if (std::exchange(isSimple, true))
+      return;
+    DominanceInfo dominance;
+    eliminateCommonSubExpressions(rewriter, dominance, op);
+    properties.forget(op);
+  }
+
+  /// Whether the body of a loop that does what both do is too large.
+  bool isTooLarge(GenericOp producer, GenericOp consumer) {
+    auto isAbove = [&] {
+      return properties.getBodySize(producer) +
+                 properties.getBodySize(consumer) >
+             kMaxBody;
+    };
+    if (!isAbove())
+      return false;
+    simplify(consumer);
+    return isAbove();
   }
 
   GenericOp tryFuse(GenericOp consumer, OpOperand *input) {
@@ -334,17 +358,15 @@ private:
         !linalg::areElementwiseOpsFusable(input) || overlaps(consumer, input))
       return {};
     if (countBuffers(producer, consumer) > whale::kMostFusedBuffers ||
-        properties.getBodySize(producer) + properties.getBodySize(consumer) >
-            kMaxBody)
+        isTooLarge(producer, consumer))
       return {};
     AffineMap map = consumer.getMatchingIndexingMap(input);
     bool cheap =
         properties.isCheap(producer) ||
         (blocks && map.isPermutation() && isCheapFor(producer, consumer));
-    Users users = getUsers(producer);
-    bool once = readsOnce(map);
-    if (!cheap && !once && !isPrefix(map))
+    if (!cheap && !readsOnce(map) && !isPrefix(map))
       return {};
+    Users users = getUsers(producer);
     // Read in several ways, it cannot disappear with one of them. Several of
     // its results read in one way are taken in one after the other.
     bool inOneWay = llvm::all_of(producer->getUses(), [&](OpOperand &use) {
@@ -445,6 +467,8 @@ private:
   IRRewriter rewriter;
   BlockOrder order;
   bool blocks;
+  /// Whether nothing is computed twice in the operation that takes in others.
+  bool isSimple = true;
 };
 
 struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {

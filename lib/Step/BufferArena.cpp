@@ -180,8 +180,9 @@ public:
   std::vector<int64_t> run(int64_t &size, int64_t limit);
 
 private:
-  /// Pieces with their places in the arena, in ascending order of offset. Their
-  /// ends are looked through far more often than anything else.
+  /// Pieces with their places in the arena, in ascending order of offset. The
+  /// first aligned offsets behind them are looked through far more often than
+  /// anything else.
   struct Packed {
     std::vector<int64_t> offsets, ends;
     std::vector<size_t> pieces;
@@ -353,15 +354,18 @@ int64_t Packer::findGap(size_t number, const Packed &packed) const {
   int64_t bytes = pieces[number].bytes, top = 0, best = -1, bestGap = 0;
   const uint64_t *others = conflicts.of(number);
   for (auto [other, end] : llvm::enumerate(packed.ends)) {
-    // A buffer that ends below the top doesn't change the gaps.
-    if (end <= top || !Pairs::contains(others, packed.pieces[other]))
+    // A buffer that ends below the top doesn't change the gaps. One branch for
+    // both conditions: neither can be predicted.
+    bool isInTheWay =
+        (end > top) & Pairs::contains(others, packed.pieces[other]);
+    if (!isInTheWay)
       continue;
     int64_t gap = packed.offsets[other] - top;
     if (gap >= bytes && (best < 0 || gap < bestGap)) {
       best = top;
       bestGap = gap;
     }
-    top = llvm::alignTo(end, alignment);
+    top = end;
   }
   return best < 0 ? top : best;
 }
@@ -374,11 +378,13 @@ int64_t Packer::findRoom(llvm::ArrayRef<size_t> group,
   for (size_t number : group) {
     const Piece &piece = pieces[number];
     const uint64_t *others = conflicts.of(number);
-    for (auto [offset, end, other] :
-         llvm::zip_equal(packed.offsets, packed.ends, packed.pieces))
+    for (auto [offset, other] :
+         llvm::zip_equal(packed.offsets, packed.pieces)) {
+      int64_t end = offset + pieces[other].bytes;
       if (end > piece.offset && Pairs::contains(others, other))
         taken.push_back(
             {offset - piece.offset - piece.bytes + 1, end - piece.offset});
+    }
   }
   llvm::sort(taken);
   int64_t offset = 0;
@@ -412,7 +418,8 @@ int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
     for (size_t number : group) {
       const Piece &piece = pieces[number];
       int64_t offset = offsets[r] + piece.offset;
-      packed.insert(offset, offset + piece.bytes, number);
+      packed.insert(offset, llvm::alignTo(offset + piece.bytes, alignment),
+                    number);
     }
   }
   return size;

@@ -280,6 +280,18 @@ void ClassSchedule::write(const std::vector<size_t> &rank,
 
 namespace {
 
+/// The order of all transfers, as far as classes may move them.
+std::optional<TransferOrder> orderAll(std::vector<ClassSchedule> &schedules,
+                                      const std::vector<double> &seconds) {
+  std::vector<ClassTimeline> timelines;
+  for (ClassSchedule &schedule : schedules)
+    timelines.push_back(std::move(schedule.timeline));
+  std::optional<TransferOrder> order = orderTransfers(timelines, seconds);
+  for (auto [schedule, timeline] : llvm::zip_equal(schedules, timelines))
+    schedule.timeline = std::move(timeline);
+  return order;
+}
+
 /// Memory is taken for what makes a step faster than this: the model of a step
 /// is no more exact.
 constexpr double kWorthMemory = 0.98;
@@ -302,30 +314,33 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
     for (ClassSchedule &schedule : schedules)
       schedule.number(transfers);
     std::vector<double> seconds = costs.secondsOf(transfers.getFirsts());
-    auto orderAll = [&](Ahead ahead) {
-      parallelForEach(&getContext(), schedules,
+    auto readAll = [&](std::vector<ClassSchedule> &all, Ahead ahead) {
+      parallelForEach(&getContext(), all,
                       [&](ClassSchedule &it) { it.read(ahead); });
-      std::vector<ClassTimeline> timelines;
-      for (ClassSchedule &schedule : schedules)
-        timelines.push_back(std::move(schedule.timeline));
-      std::optional<TransferOrder> order = orderTransfers(timelines, seconds);
-      for (auto [schedule, timeline] : llvm::zip_equal(schedules, timelines))
-        schedule.timeline = std::move(timeline);
-      return order;
     };
-    std::optional<TransferOrder> order =
-        orderAll(late ? Ahead::Nothing : Ahead::Gathers);
-    // Ranks may need what they receive together at different times.
-    if (!order && late)
-      order = orderAll(Ahead::Receives);
-    if (llvm::any_of(schedules,
-                     [](const ClassSchedule &it) { return it.hasAhead; })) {
+    std::optional<TransferOrder> order;
+    readAll(schedules, late ? Ahead::Nothing : Ahead::Gathers);
+    if (llvm::none_of(schedules,
+                      [](const ClassSchedule &it) { return it.hasAhead; })) {
+      order = orderAll(schedules, seconds);
+    } else {
       std::vector<ClassSchedule> ahead = schedules;
-      std::optional<TransferOrder> plain = orderAll(Ahead::Receives);
-      if (plain && order && order->seconds < kWorthMemory * plain->seconds)
+      readAll(schedules, Ahead::Receives);
+      std::optional<TransferOrder> orderAhead;
+      parallelFor(&getContext(), 0, 2, [&](size_t i) {
+        (i == 0 ? order : orderAhead) =
+            orderAll(i == 0 ? schedules : ahead, seconds);
+      });
+      if (order && orderAhead &&
+          orderAhead->seconds < kWorthMemory * order->seconds) {
         schedules = std::move(ahead);
-      else
-        order = std::move(plain);
+        order = std::move(orderAhead);
+      }
+    }
+    // Ranks may need what they receive together at different times.
+    if (!order && late) {
+      readAll(schedules, Ahead::Receives);
+      order = orderAll(schedules, seconds);
     }
     if (!order) {
       classes.front().emitError(
