@@ -13,6 +13,14 @@
 
 namespace whale {
 
+/// Whether a value is worth effort where the largest has so many bytes: large
+/// results take turns with those of other segments too, and large locals have a
+/// place in each layout. Both make more calls differ.
+inline bool isLarge(int64_t bytes, int64_t largest) {
+  constexpr int64_t largeShare = 32;
+  return bytes > largest / largeShare;
+}
+
 /// A buffer that needs `bytes` during its intervals. The times of a local of a
 /// segment are relative to each of its calls.
 struct ArenaRequest {

@@ -10,9 +10,8 @@
 // cost of a copy: results in donated arguments, partial updates, loop-carried
 // values, the parts of packs and unpacks (which become ranges of the whole's
 // buffer), then all other operations that can run in place. The remaining
-// classes get an offset in the arena; results of several calls of one segment
-// share a few slots in turn, and large ones of about one size also where their
-// segments differ; if that wastes much, large ones have places of their own.
+// classes get an offset in the arena; repeated results take turns in slots
+// (BufferTurns.h) or, if that wastes much, large ones have places of their own.
 // Values that could not be merged are copied.
 //
 //===----------------------------------------------------------------------===//
@@ -20,31 +19,19 @@
 #include "whale/Step/BufferPlan.h"
 
 #include "BufferArena.h"
+#include "BufferLayouts.h"
 #include "BufferSharing.h"
+#include "BufferTurns.h"
 #include "llvm/ADT/BitVector.h"
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 namespace whale {
 
-/// What is larger than one part in this many of the largest is worth effort:
-/// results take turns with those of other segments too, and locals have a place
-/// in each layout. Both make more calls differ.
-static constexpr int64_t largeShare = 32;
-/// A large value takes turns in a slot whose bytes differ from its own by at
-/// most one part in this many; the slot grows where it must. With 2, small
-/// shares wasted more in slots of large ones than this saves.
-static constexpr int64_t slotTolerance = 4;
-/// How many places the locals of one segment have in all layouts: packing is
-/// quadratic in them. With more layouts, what one call frees is also less of
-/// what is alive.
-static constexpr size_t mostPlaces = 2048;
 /// Where an arena is larger than what is alive at once by more than one part in
 /// this many, large results are given places of their own, if that makes no
 /// more than about so many requests: packing is quadratic in them.
@@ -64,14 +51,6 @@ public:
   SegmentPlan runSegment(llvm::ArrayRef<unsigned> mayOverwrite);
 
 private:
-  /// Values that take turns are results with one index of calls, or of
-  /// instructions of a group. If they are small, also of one segment or group.
-  struct Family {
-    bool isCall;
-    std::optional<unsigned> number;
-    size_t result;
-    auto operator<=>(const Family &) const = default;
-  };
   std::vector<Alias> findAliases(llvm::ArrayRef<unsigned> mayOverwrite) const;
   void share(llvm::ArrayRef<Alias> aliases);
   void assign();
@@ -80,11 +59,7 @@ private:
   bool isWasteful();
   unsigned classOf(unsigned value) const { return sharing->classOf(value); }
   SharedBuffer &shared(unsigned number) { return (*sharing)[number]; }
-  int64_t birth(unsigned c) { return shared(c).intervals.front().begin; }
   void placeResults();
-  std::vector<std::pair<unsigned, Family>> findRepeated();
-  void takeTurns();
-  void addToSlot(unsigned number, unsigned c);
   void assignBuffers();
   unsigned bufferOfClass(unsigned c);
   void requestArena(unsigned c, unsigned buffer);
@@ -95,11 +70,6 @@ private:
   std::vector<BufferCopy> sequence(std::vector<BufferCopy> pending,
                                    int64_t point);
   void updateCopies(const BufferRegion &region, unsigned &instr);
-  void findCalls(const BufferRegion &region, unsigned &next);
-  std::set<size_t> findTurnover(const BufferInstr &call, int64_t begin) const;
-  void chooseLayouts(unsigned segment, int64_t peak);
-  void requestLocals();
-  void placeLocals(unsigned segment, llvm::ArrayRef<int64_t> offsets);
 
   const BufferFunction &function;
   BufferLiveness liveness;
@@ -112,40 +82,14 @@ private:
   std::map<unsigned, unsigned> bufferIndex;
   /// By class, offset and bytes: the buffer of a range.
   std::map<std::tuple<unsigned, int64_t, int64_t>, unsigned> rangeIndex;
-  /// Bytes of the arena in which values take turns. Those of one size and type
-  /// are one class.
-  struct Slot {
-    int64_t bytes = 0;
-    /// When its last value dies.
-    int64_t end = 0;
-    llvm::SmallVector<unsigned, 1> classes = {};
-    std::optional<size_t> request = std::nullopt;
-  };
-  std::vector<Slot> slots;
-  /// Whether large values take turns, and how many there are.
+  std::optional<BufferTurns> turns;
+  /// Whether large values take turns.
   bool largeTakeTurns = true;
-  size_t largeCount = 0;
-  /// By class: its slot.
-  std::vector<std::optional<unsigned>> slotOf;
   std::vector<ArenaRequest> requests;
   /// By request: the buffers that begin where it is.
   std::vector<llvm::SmallVector<unsigned, 1>> requestBuffers;
-  /// By buffer: its request.
-  llvm::DenseMap<unsigned, size_t> requestOf;
-  /// A call, and the number of its instruction.
-  struct Call {
-    const BufferInstr *instr;
-    unsigned number;
-  };
-  /// By segment: its calls, as in `liveness.calls`.
-  std::vector<std::vector<Call>> calls;
-  /// By segment and layout: when the calls with it begin.
-  std::vector<std::vector<std::vector<int64_t>>> begins;
-  /// By segment, layout and local: its request.
-  std::vector<std::vector<std::vector<size_t>>> localRequests;
-  /// What requests name as their segments.
-  std::vector<ArenaCalls> arenaCalls;
   BufferPlan plan;
+  BufferLayouts layouts{function, liveness, plan};
 };
 
 using Planner = BufferPlanner::Implementation;
@@ -162,115 +106,6 @@ void Planner::placeResults() {
       c.index = k;
     }
   }
-}
-
-// Returns the classes of values that several calls of a segment, or
-// instructions of a group, have, in the order in which they are born.
-std::vector<std::pair<unsigned, Planner::Family>> Planner::findRepeated() {
-  std::vector<std::pair<unsigned, Family>> found;
-  std::map<Family, size_t> counts;
-  std::vector<bool> known(sharing->size());
-  for (const BufferInstr &instr : function.body.instrs) {
-    bool isCall = instr.kind == BufferInstr::Call;
-    if (!isCall && !instr.group)
-      continue;
-    for (auto [k, result] : llvm::enumerate(instr.results)) {
-      unsigned c = classOf(result);
-      if (known[c] || shared(c).space || shared(c).intervals.empty() ||
-          shared(c).whole || !shared(c).pieces.empty())
-        continue;
-      known[c] = true;
-      Family family{isCall, isCall ? instr.callee : *instr.group, k};
-      found.push_back({c, family});
-      ++counts[family];
-    }
-  }
-  llvm::erase_if(found, [&](auto &entry) { return counts[entry.second] == 1; });
-  llvm::sort(found, [&](const auto &a, const auto &b) {
-    return std::pair(birth(a.first), a.first) <
-           std::pair(birth(b.first), b.first);
-  });
-  return found;
-}
-
-// The values of one result of a segment at different calls differ only in time:
-// they share as few slots of the arena as their live ranges allow. A large one
-// also takes turns with those of other segments: where a rank's share differs
-// between micro-batches, their segments and sizes do too. It takes the free
-// slot whose size is nearest to its own, which grows where it must.
-void Planner::takeTurns() {
-  if (function.segments.empty())
-    return;
-  std::vector<std::pair<unsigned, Family>> repeated = findRepeated();
-  int64_t largest = 0;
-  for (auto &[c, family] : repeated)
-    largest = std::max(largest, shared(c).bytes);
-  // By family, and the bytes of the slot.
-  using Sizes = std::multimap<int64_t, unsigned>;
-  std::map<Family, Sizes> sizes;
-  auto findFree = [&](unsigned c, int64_t tolerance, Sizes &bySize) {
-    auto nearest = bySize.end();
-    int64_t bytes = shared(c).bytes;
-    auto distance = [&](auto it) { return std::abs(it->first - bytes); };
-    for (auto it = bySize.lower_bound(bytes - tolerance),
-              last = bySize.upper_bound(bytes + tolerance);
-         it != last; ++it) {
-      if (slots[it->second].end <= birth(c) &&
-          (nearest == bySize.end() || distance(it) < distance(nearest)))
-        nearest = it;
-    }
-    return nearest;
-  };
-  slotOf.assign(sharing->size(), std::nullopt);
-  for (auto [c, family] : repeated) {
-    const int64_t bytes = shared(c).bytes;
-    bool isLarge = bytes > largest / largeShare;
-    if (isLarge) {
-      family.number = std::nullopt;
-      ++largeCount;
-    }
-    Sizes &bySize = sizes[family];
-    auto free = findFree(c, isLarge ? bytes / slotTolerance : 0, bySize);
-    if (free == bySize.end() || (isLarge && !largeTakeTurns)) {
-      free = bySize.insert({bytes, slots.size()});
-      slots.push_back({bytes});
-    } else if (free->first < bytes) {
-      unsigned number = free->second;
-      bySize.erase(free);
-      free = bySize.insert({bytes, number});
-      slots[number].bytes = bytes;
-    }
-    addToSlot(free->second, c);
-  }
-}
-
-/// Values of one size and type in a slot have one buffer.
-void Planner::addToSlot(unsigned number, unsigned c) {
-  Slot &slot = slots[number];
-  slot.end = shared(c).times().back().second;
-  auto same = llvm::find_if(slot.classes, [&](unsigned other) {
-    return shared(other).bytes == shared(c).bytes &&
-           shared(other).type == shared(c).type;
-  });
-  if (same != slot.classes.end()) {
-    sharing->merge(*same, c, /*always=*/true);
-    return;
-  }
-  slot.classes.push_back(c);
-  slotOf[c] = number;
-}
-
-/// Whether all the time from `begin` to `end` is in the intervals.
-static bool isAlive(const TimeIntervals &intervals, int64_t begin,
-                    int64_t end) {
-  auto next = llvm::upper_bound(intervals, std::pair(begin, INT64_MAX));
-  if (next == intervals.begin())
-    return false;
-  int64_t reached = std::prev(next)->second;
-  for (; reached < end && next != intervals.end() && next->first <= reached;
-       ++next)
-    reached = std::max(reached, next->second);
-  return reached >= end;
 }
 
 /// The times that are in the first, but not in the second.
@@ -327,7 +162,7 @@ unsigned Planner::bufferOfClass(unsigned c) {
 /// them.
 void Planner::requestArena(unsigned c, unsigned buffer) {
   const SharedBuffer &from = shared(c);
-  Slot *slot = !slotOf.empty() && slotOf[c] ? &slots[*slotOf[c]] : nullptr;
+  TurnSlot *slot = turns->slotOf(c);
   if (slot && slot->request) {
     requestBuffers[*slot->request].push_back(buffer);
     return;
@@ -467,6 +302,7 @@ void Planner::share(llvm::ArrayRef<Alias> aliases) {
   for (const Alias &alias : wanted)
     written.push_back(alias.first);
   sharing.emplace(function, liveness, written);
+  turns.emplace(function, *sharing);
   for (auto [a, b] : liveness.fixed)
     sharing->merge(a, b, /*always=*/true);
   plan.alias.assign(function.body.yields.size(), std::nullopt);
@@ -499,7 +335,7 @@ void Planner::assign() {
   sharing->placePieces();
   sharing->merge(liveness.optionalInPlace);
   placeResults();
-  takeTurns();
+  turns->run(largeTakeTurns);
   assignBuffers();
   copies();
 }
@@ -513,166 +349,38 @@ llvm::SmallVector<Alias> Planner::grant(llvm::ArrayRef<Alias> aliases) {
   return granted;
 }
 
-void Planner::findCalls(const BufferRegion &region, unsigned &next) {
-  for (const BufferInstr &instr : region.instrs) {
-    if (instr.kind == BufferInstr::Call)
-      calls[instr.callee].push_back({&instr, next});
-    ++next;
-    for (const BufferRegion &inner : instr.regions)
-      findCalls(inner, next);
-  }
-}
-
-/// Returns the requests in which operands die in a call, or results are born.
-std::set<size_t> Planner::findTurnover(const BufferInstr &call,
-                                       int64_t begin) const {
-  int64_t end = begin + function.segments[call.callee]->duration;
-  std::set<size_t> found;
-  auto see = [&](unsigned value) {
-    unsigned buffer = plan.bufferOf[value];
-    while (plan.buffers[buffer].whole)
-      buffer = *plan.buffers[buffer].whole;
-    auto request = requestOf.find(buffer);
-    if (request != requestOf.end() &&
-        !isAlive(requests[request->second].intervals, begin, end))
-      found.insert(request->second);
-  };
-  for (unsigned value : call.operands)
-    see(value);
-  for (unsigned value : call.results)
-    see(value);
-  return found;
-}
-
-// With one layout, the locals are nowhere where an operand of any call is
-// before it dies in the call, or a result before it is born. With more, they
-// can be where those of their own call are: calls in which the same large
-// buffers die or are born have one layout. That is done where it may save 1 %
-// of `peak`, what is alive at once besides locals.
-void Planner::chooseLayouts(unsigned segment, int64_t peak) {
-  std::map<std::vector<size_t>, unsigned> layouts;
-  std::vector<unsigned> chosen;
-  int64_t freed = 0, local = 0;
-  for (auto [call, begin] :
-       llvm::zip_equal(calls[segment], liveness.calls[segment])) {
-    int64_t sum = 0, largest = 0;
-    std::vector<size_t> large;
-    std::set<size_t> turnover = findTurnover(*call.instr, begin);
-    for (size_t request : turnover) {
-      sum += requests[request].bytes;
-      largest = std::max(largest, requests[request].bytes);
-    }
-    for (size_t request : turnover)
-      if (requests[request].bytes > largest / largeShare)
-        large.push_back(request);
-    freed = std::max(freed, sum);
-    chosen.push_back(
-        layouts.try_emplace(std::move(large), layouts.size()).first->second);
-  }
-  for (const SegmentPlan::Local &own : function.segments[segment]->locals)
-    local += own.bytes;
-  size_t places = layouts.size() * function.segments[segment]->locals.size();
-  if (places > mostPlaces || std::min(freed, local) < peak / 100)
-    chosen.assign(chosen.size(), 0);
-  for (auto [call, begin, layout] :
-       llvm::zip_equal(calls[segment], liveness.calls[segment], chosen)) {
-    plan.layout[call.number] = layout;
-    if (begins[segment].size() <= layout)
-      begins[segment].emplace_back();
-    begins[segment][layout].push_back(begin);
-  }
-}
-
-// Small locals have one place in all layouts.
-void Planner::requestLocals() {
-  for (auto [r, buffers] : llvm::enumerate(requestBuffers))
-    for (unsigned buffer : buffers)
-      requestOf[buffer] = r;
-  const int64_t peak = mostAlive(requests, {}, function.alignment);
-  size_t count = function.segments.size();
-  calls.resize(count);
-  begins.resize(count);
-  localRequests.resize(count);
-  unsigned next = 0;
-  findCalls(function.body, next);
-  for (unsigned s = 0; s < count; ++s) {
-    chooseLayouts(s, peak);
-    arenaCalls.push_back({function.segments[s]->duration, liveness.calls[s]});
-  }
-  for (unsigned s = 0; s < count; ++s) {
-    llvm::ArrayRef<SegmentPlan::Local> locals = function.segments[s]->locals;
-    int64_t largest = 0;
-    for (const SegmentPlan::Local &local : locals)
-      largest = std::max(largest, local.bytes);
-    auto first = unsigned(arenaCalls.size());
-    auto &layouts = localRequests[s];
-    layouts.resize(std::max<size_t>(begins[s].size(), 1));
-    if (layouts.size() > 1)
-      for (llvm::ArrayRef<int64_t> times : begins[s])
-        arenaCalls.push_back({function.segments[s]->duration, times, s});
-    for (const SegmentPlan::Local &local : locals) {
-      bool isDivided = layouts.size() > 1 && local.bytes > largest / largeShare;
-      for (auto [l, own] : llvm::enumerate(layouts)) {
-        if (isDivided || l == 0)
-          requests.push_back(
-              {local.bytes, local.alive, isDivided ? first + unsigned(l) : s});
-        own.push_back(requests.size() - 1);
-      }
-    }
-  }
-}
-
-/// Layouts that came out the same become one.
-void Planner::placeLocals(unsigned segment, llvm::ArrayRef<int64_t> offsets) {
-  auto &layouts = plan.locals.emplace_back();
-  std::vector<unsigned> numbers;
-  for (llvm::ArrayRef<size_t> locals : localRequests[segment]) {
-    std::vector<int64_t> own;
-    for (size_t request : locals)
-      own.push_back(offsets[request]);
-    numbers.push_back(llvm::find(layouts, own) - layouts.begin());
-    if (numbers.back() == layouts.size())
-      layouts.push_back(std::move(own));
-  }
-  for (const Call &call : calls[segment]) {
-    unsigned &layout = plan.layout[call.number];
-    layout = numbers[layout];
-  }
-}
-
 /// Whether the arena is much larger than it would be if bytes could move.
 bool Planner::isWasteful() {
   // A slot is as large as its largest value.
   std::vector<ArenaRequest> exact = requests;
-  for (const Slot &slot : slots)
+  for (const TurnSlot &slot : turns->getSlots())
     for (auto [i, c] : llvm::enumerate(slot.classes)) {
       const SharedBuffer &own = shared(c);
       ArenaRequest &request =
           i == 0 ? exact[*slot.request] : exact.emplace_back();
       request = {own.bytes, own.times()};
     }
-  int64_t least = mostAlive(exact, arenaCalls, function.alignment);
+  int64_t least = mostAlive(exact, layouts.getCalls(), function.alignment);
   return plan.arenaBytes - least > least / wasteShare;
 }
 
 /// Requests places in the arena for everything.
 void Planner::request() {
   assign();
-  requestLocals();
+  layouts.request(requests, requestBuffers);
 }
 
 /// Places all requests in an arena of fewer bytes than `limit`, if it can.
 void Planner::place(int64_t limit) {
   std::vector<int64_t> offsets = packArena(
-      requests, arenaCalls, function.alignment, plan.arenaBytes, limit);
+      requests, layouts.getCalls(), function.alignment, plan.arenaBytes, limit);
   for (auto [r, buffers] : llvm::enumerate(requestBuffers))
     for (unsigned buffer : buffers)
       plan.buffers[buffer].offset = offsets[r];
   for (PlannedBuffer &buffer : plan.buffers)
     if (buffer.whole && buffer.space == BufferSpace::Arena)
       buffer.offset += plan.buffers[*buffer.whole].offset;
-  for (unsigned s = 0; s < function.segments.size(); ++s)
-    placeLocals(s, offsets);
+  layouts.place(offsets);
 }
 
 // Slots of large values may be alive at the same time in pairs, and never all
@@ -680,8 +388,8 @@ void Planner::place(int64_t limit) {
 BufferPlan Planner::run() {
   request();
   place(/*limit=*/INT64_MAX);
-  if (largeCount == 0 || requests.size() + largeCount > mostRequests ||
-      !isWasteful())
+  if (turns->getLargeCount() == 0 ||
+      requests.size() + turns->getLargeCount() > mostRequests || !isWasteful())
     return std::move(plan);
   Implementation other(function);
   other.largeTakeTurns = false;
