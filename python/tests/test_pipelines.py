@@ -254,6 +254,44 @@ def test_each_device_cuts_a_constant() -> None:
     np.testing.assert_allclose(ours, jax.jit(step)(weight, x), rtol=1e-5)
 
 
+@pytest.mark.parametrize("scope", [nowhere, halves])
+@pytest.mark.parametrize(("count", "is_scaled"), [(2, True), (5, False)])
+def test_two_updates_in_one_step(
+    count: int, is_scaled: bool, scope: Callable[[int], Any]
+) -> None:
+    """The second gradient (sharpness-aware minimization) is taken where the
+    first one, of all samples, leads; then another loss follows the update."""
+
+    def loss(weights: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+        for i, weight in enumerate(weights):
+            with scope(i):
+                x = jnp.tanh(x @ weight)
+        with scope(len(weights) - 1):
+            return jnp.mean((x - y) ** 2)
+
+    def step(weights: Any, x: jax.Array, y: jax.Array) -> Any:
+        first = jax.grad(loss)(weights, x, y)
+        norm = jnp.sqrt(sum(jnp.sum(g * g) for g in first)) if is_scaled else 1
+        moved = [w + 0.3 * g / norm for w, g in zip(weights, first)]
+        value, grads = jax.value_and_grad(loss)(moved, x, y)
+        weights = [w - 0.5 * g for w, g in zip(weights, grads)]
+        return weights, value, loss(weights, x, y)
+
+    keys = jax.random.split(jax.random.key(0), LAYERS + 2)
+    weights = [
+        0.5 * jax.random.normal(key, (WIDTH, WIDTH)) for key in keys[:LAYERS]
+    ]
+    x, y = (jax.random.normal(key, (SAMPLES, WIDTH)) for key in keys[LAYERS:])
+    wh.init(wh.Config({"num_micro_batch": count}))
+    program = wh.jit(step, cluster=2, batch_argnums=(1, 2))
+    for one, other in zip(
+        jax.tree.leaves(jax.jit(step)(weights, x, y)),
+        jax.tree.leaves(program(weights, x, y)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
+
+
 def test_automatic_stages() -> None:
     check({"num_micro_batch": 4, "num_task_graph": 2}, nowhere, 2)
 

@@ -158,6 +158,32 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
 
 // -----
 
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// A forward behind an update waits for it in a loop of its own.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[GRADIENT:.*]] = whale.micro_batches
+// CHECK: stablehlo.tanh
+// CHECK: %[[MOVED:.*]] = stablehlo.subtract %arg1, %[[GRADIENT]]
+// CHECK: whale.micro_batches
+// CHECK: stablehlo.dot_general %{{.*}}, %[[MOVED]]
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>) -> tensor<8x4xf32> {
+  %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>}
+      : tensor<8x4xf32>
+  %1 = stablehlo.dot_general %x, %0, contracting_dims = [0] x [0]
+      {whale.phase = #whale.phase<backward>}
+      : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+  %2 = stablehlo.subtract %w, %1 {whale.phase = #whale.phase<forward>}
+      : tensor<4x4xf32>
+  %3 = stablehlo.dot_general %x, %2, contracting_dims = [1] x [0]
+      {whale.phase = #whale.phase<forward>}
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  return %3 : tensor<8x4xf32>
+}
+}
+
+// -----
+
 // One micro-batch is the step itself.
 // CHECK-LABEL: module
 // CHECK-NOT: whale.micro_batches

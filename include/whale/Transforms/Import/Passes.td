@@ -395,8 +395,11 @@ def MicroBatch : Pass<"whale-micro-batch", "::mlir::ModuleOp"> {
       masked mean) is computed once, before the loop.
     - Where the backward pass needs a sum over the forward pass of all samples
       (a balance loss), all forwards come before all backwards: two loops.
-    - Where the forward pass needs one (batch statistics, logits of all samples
-      with all), micro-batches would compute something else: an error.
+    - A forward pass with parameters that the step has updated (a generator's
+      after a discriminator's) is in a further loop.
+    - Where the forward pass needs a sum over the forward pass of all samples
+      (batch statistics, logits of all samples with all), micro-batches would
+      compute something else: an error.
 
     Example:
     ```mlir

@@ -12,9 +12,9 @@
 // A value that a loop needs of all moments, if it depends on batch arguments
 // alone, is computed again from the whole of them, and all is propagated anew,
 // until no such value is left. Then each operation gets the first loop in which
-// what it needs is there. A forward operation in a later loop is an error,
-// which names what mixes samples. Cost: a propagation over the step for each
-// round.
+// what it needs is there. A forward operation in a later loop waits for an
+// update of parameters (the second one of a step), or is an error, which names
+// what mixes samples. Cost: a propagation over the step for each round.
 //
 //===----------------------------------------------------------------------===//
 
@@ -309,6 +309,27 @@ OpOperand &TimeAxis::findMix(OpOperand &operand) const {
   return *mix;
 }
 
+/// Whether what an operand needs of all moments are gradients, or parameters
+/// that have been updated: a forward may wait for those.
+bool TimeAxis::waitsForUpdate(OpOperand &operand) const {
+  llvm::SetVector<Value> values;
+  values.insert(operand.get());
+  for (unsigned i = 0; i < values.size(); ++i) {
+    Operation *producer = values[i].getDefiningOp();
+    if (!producer)
+      continue;
+    if (phaseOf(producer) != Phase::Forward)
+      return true;
+    bool isInLoop = getLoop(producer).has_value();
+    if (isInLoop || turns.lookup(producer) > 0)
+      values.insert_range(
+          llvm::make_filter_range(getReads(producer), [&](Value read) {
+            return !isInLoop || getState(read).isPartial();
+          }));
+  }
+  return false;
+}
+
 /// The operation that sums over samples for a partial value, or null.
 Operation *TimeAxis::findSum(Value value) const {
   while (Operation *op = value.getDefiningOp()) {
@@ -415,11 +436,12 @@ LogicalResult TimeAxis::assignLoops() {
           continue;
         std::optional<unsigned> loop = getLoop(producer);
         unsigned least = loop ? *loop : turns.lookup(producer);
-        if (loop && (!inLoop || needsWhole(operand)))
+        bool waits = !loop || !inLoop || needsWhole(operand);
+        if (loop && waits)
           ++least;
         if (least > turn) {
           turn = least;
-          cause = &operand;
+          cause = waits ? &operand : nullptr;
         }
       }
     });
@@ -429,7 +451,7 @@ LogicalResult TimeAxis::assignLoops() {
     }
     if (failed(checkNested(&op)))
       return failure();
-    if (turn > 0 && phaseOf(&op) == Phase::Forward)
+    if (cause && phaseOf(&op) == Phase::Forward && !waitsForUpdate(*cause))
       return emitMixes(*cause);
     loopOf[&op] = turn;
     loops = std::max(loops, turn + 1);

@@ -33,7 +33,7 @@ public:
   llvm::LogicalResult run();
 
   int64_t getNumMoments() const { return moments; }
-  /// The number of loops; the second computes what needs all of the first.
+  /// The number of loops; each computes what needs all of those before it.
   unsigned getNumLoops() const { return loops; }
   /// The loop of an operation of @main, or none if it is computed once.
   std::optional<unsigned> getLoop(mlir::Operation *op) const;
@@ -62,6 +62,7 @@ private:
   void copyWhole(mlir::Operation *op);
   llvm::LogicalResult checkNested(mlir::Operation *op) const;
   mlir::OpOperand &findMix(mlir::OpOperand &operand) const;
+  bool waitsForUpdate(mlir::OpOperand &operand) const;
   mlir::Operation *findSum(mlir::Value value) const;
   llvm::LogicalResult emitTooMany(mlir::BlockArgument argument, int64_t samples,
                                   int64_t parts) const;
