@@ -18,6 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopStops.h"
+
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/AxisPropagation.h"
@@ -156,7 +158,12 @@ void AxisPropagation::requireCarries(Operation *op, ArrayRef<Carry> carries) {
     states[cond.getArgument(i)] = state;
   }
   visitBlock(cond);
-  require(cond.getTerminator()->getOpOperand(0), AxisState::replicated());
+  // On the axis of time, a part that can stop before the others does.
+  OpOperand &goesOn = cond.getTerminator()->getOpOperand(0);
+  AxisState state = getState(goesOn.get());
+  bool isOfPart =
+      options.keepsPartials && state.isPartial() && stopsByParts(loop);
+  require(goesOn, isOfPart ? state : AxisState::replicated());
 }
 
 /// A result that no branch gives a layout to waits until one is demanded.

@@ -292,6 +292,61 @@ def test_two_updates_in_one_step(
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("stages", [1, 2])
+def test_samples_stop_a_loop_on_their_own(stages: int) -> None:
+    """As many rounds as each sample needs, forward and backward."""
+
+    def solve(function: Any, start: jax.Array) -> Any:
+        def goes_on(carry: Any) -> jax.Array:
+            error = jnp.abs(function(carry[0]) - carry[0]).max()
+            return (error > 1e-6) & (carry[1] < 40)
+
+        return jax.lax.while_loop(
+            goes_on,
+            lambda carry: (function(carry[0]), carry[1] + 1),
+            (start, 0),
+        )
+
+    @jax.custom_vjp
+    def equilibrium(weight: jax.Array, x: jax.Array) -> jax.Array:
+        return solve(lambda z: jnp.tanh(z @ weight + x), x)[0]
+
+    def forward(weight: jax.Array, x: jax.Array) -> Any:
+        z = equilibrium(weight, x)
+        return z, (weight, x, z)
+
+    def backward(saved: Any, gradient: jax.Array) -> Any:
+        weight, x, z = saved
+        _, pull = jax.vjp(lambda w, x, z: jnp.tanh(z @ w + x), weight, x, z)
+        u, _ = solve(lambda u: gradient + pull(u)[2], gradient)
+        return pull(u)[:2]
+
+    equilibrium.defvjp(forward, backward)
+
+    def step(params: Any, x: jax.Array) -> Any:
+        def loss(params: Any) -> jax.Array:
+            with wh.replicate(1, name="stage0"):
+                h = x @ params[0]
+            with wh.replicate(1, name=f"stage{stages - 1}"):
+                z = jax.vmap(equilibrium, (None, 0))(params[1], h)
+                return jnp.mean(z**2)
+
+        value, gradients = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients), value
+
+    keys = jax.random.split(jax.random.key(0), 3)
+    params = [0.4 * jax.random.normal(key, (4, 4)) for key in keys[:2]]
+    x = jax.random.normal(keys[2], (7, 4))
+    wh.init(wh.Config({"num_micro_batch": 3}))
+    ours = wh.jit(step, cluster=stages, batch_argnums=1)(params, x)
+    for one, other in zip(
+        jax.tree.leaves(ours),
+        jax.tree.leaves(jax.jit(step)(params, x)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
 def test_automatic_stages() -> None:
     check({"num_micro_batch": 4, "num_task_graph": 2}, nowhere, 2)
 

@@ -143,3 +143,161 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
   return %0 : tensor<f32>
 }
 }
+
+// -----
+
+// All samples go on until the last of them stops.
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8x4xf32> {
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %limit = stablehlo.constant dense<9.0> : tensor<8xf32>
+  %count = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  // expected-note@+1 {{this is the loop}}
+  %0:2 = stablehlo.while(%h = %x, %n = %count) : tensor<8x4xf32>, tensor<i32>
+  cond {
+    %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    // expected-note@+1 {{the operand comes from here}}
+    %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
+        across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
+    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop that leaves a sample as it is once its own condition is false, as jax.vmap of a lax.while_loop over one sample does}}
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    %3 = stablehlo.broadcast_in_dim %2, dims = [0]
+        : (tensor<8xi1>) -> tensor<8x4xi1>
+    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
+    %6 = stablehlo.add %n, %one : tensor<i32>
+    stablehlo.return %4, %6 : tensor<8x4xf32>, tensor<i32>
+  }
+  return %0#0 : tensor<8x4xf32>
+}
+}
+
+// -----
+
+// How many rounds there are depends on all samples.
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+    -> (tensor<8x4xf32>, tensor<i32>) {
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %limit = stablehlo.constant dense<9.0> : tensor<8xf32>
+  %count = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  // expected-note@+1 {{this is the loop}}
+  %0:2 = stablehlo.while(%h = %x, %n = %count) : tensor<8x4xf32>, tensor<i32>
+  cond {
+    %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    // expected-note@+1 {{the operand comes from here}}
+    %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
+        across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
+    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop that leaves a sample as it is once its own condition is false, as jax.vmap of a lax.while_loop over one sample does}}
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    %3 = stablehlo.broadcast_in_dim %2, dims = [0]
+        : (tensor<8xi1>) -> tensor<8x4xi1>
+    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
+    %6 = stablehlo.add %n, %one : tensor<i32>
+    stablehlo.return %5, %6 : tensor<8x4xf32>, tensor<i32>
+  }
+  return %0#0, %0#1 : tensor<8x4xf32>, tensor<i32>
+}
+}
+
+// -----
+
+// The body holds samples by another condition than the loop's.
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8x4xf32> {
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %limit = stablehlo.constant dense<9.0> : tensor<8xf32>
+  %count = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  // expected-note@+1 {{this is the loop}}
+  %0:2 = stablehlo.while(%h = %x, %n = %count) : tensor<8x4xf32>, tensor<i32>
+  cond {
+    %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    // expected-note@+1 {{the operand comes from here}}
+    %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
+        across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
+    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop that leaves a sample as it is once its own condition is false, as jax.vmap of a lax.while_loop over one sample does}}
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LE, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    %3 = stablehlo.broadcast_in_dim %2, dims = [0]
+        : (tensor<8xi1>) -> tensor<8x4xi1>
+    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
+    %6 = stablehlo.add %n, %one : tensor<i32>
+    stablehlo.return %5, %6 : tensor<8x4xf32>, tensor<i32>
+  }
+  return %0#0 : tensor<8x4xf32>
+}
+}
+
+// -----
+
+// Samples are held for now, and may go on with a later count.
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8x4xf32> {
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %limit = stablehlo.constant dense<9.0> : tensor<8xf32>
+  %count = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  // expected-note@+1 {{this is the loop}}
+  %0:2 = stablehlo.while(%h = %x, %n = %count) : tensor<8x4xf32>, tensor<i32>
+  cond {
+    %7 = stablehlo.convert %n : (tensor<i32>) -> tensor<f32>
+    %1 = stablehlo.reduce(%h init: %7) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    // expected-note@+1 {{the operand comes from here}}
+    %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
+        across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
+    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop that leaves a sample as it is once its own condition is false, as jax.vmap of a lax.while_loop over one sample does}}
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %7 = stablehlo.convert %n : (tensor<i32>) -> tensor<f32>
+    %1 = stablehlo.reduce(%h init: %7) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    %3 = stablehlo.broadcast_in_dim %2, dims = [0]
+        : (tensor<8xi1>) -> tensor<8x4xi1>
+    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
+    %6 = stablehlo.add %n, %one : tensor<i32>
+    stablehlo.return %5, %6 : tensor<8x4xf32>, tensor<i32>
+  }
+  return %0#0 : tensor<8x4xf32>
+}
+}

@@ -184,6 +184,48 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
 
 // -----
 
+// A sample that needs no more rounds stays as it is, so each moment has as many
+// rounds as its own samples need.
+// CHECK-LABEL: func.func @main(
+// CHECK: whale.micro_batches
+// CHECK: stablehlo.while
+// CHECK: stablehlo.reduce({{.*}} applies stablehlo.or
+// CHECK-SAME: tensor<4xi1>
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<8x4xf32> {
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %limit = stablehlo.constant dense<9.0> : tensor<8xf32>
+  %count = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:2 = stablehlo.while(%h = %x, %n = %count) : tensor<8x4xf32>, tensor<i32>
+  cond {
+    %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
+        across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.compare LT, %1, %limit
+        : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+    %3 = stablehlo.broadcast_in_dim %2, dims = [0]
+        : (tensor<8xi1>) -> tensor<8x4xi1>
+    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
+    %6 = stablehlo.add %n, %one : tensor<i32>
+    stablehlo.return %5, %6 : tensor<8x4xf32>, tensor<i32>
+  }
+  return %0#0 : tensor<8x4xf32>
+}
+}
+
+// -----
+
 // One micro-batch is the step itself.
 // CHECK-LABEL: module
 // CHECK-NOT: whale.micro_batches

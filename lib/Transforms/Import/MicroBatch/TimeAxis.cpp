@@ -353,6 +353,11 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
   std::pair<StringRef, StringRef> lookup = {
       "what is looked up among all samples",
       "samples in the order in which they come"};
+  auto loop = op->getParentOfType<hlo::WhileOp>();
+  if (loop && loop.getCond().isAncestor(op->getParentRegion()))
+    return {"the condition of a loop, which all samples decide together",
+            "a loop that leaves a sample as it is once its own condition is "
+            "false, as jax.vmap of a lax.while_loop over one sample does"};
   if (getState(mix.get()).isPartial()) {
     Operation *sum = findSum(mix.get());
     if (isa_and_nonnull<hlo::GatherOp, hlo::DynamicSliceOp>(sum))
@@ -367,7 +372,7 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
     return {"a statistic of all samples, as a mean over the mini-batch",
             "statistics of each sample"};
   }
-  bool isInLoop = isa<hlo::WhileOp>(op) || op->getParentOfType<hlo::WhileOp>();
+  bool isInLoop = isa<hlo::WhileOp>(op) || loop;
   if (isInLoop && isa<hlo::WhileOp, hlo::DynamicSliceOp,
                       hlo::DynamicUpdateSliceOp, hlo::GatherOp>(op))
     return {"a loop that reads all samples, as lax.map or lax.scan over them",
