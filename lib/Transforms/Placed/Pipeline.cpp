@@ -102,8 +102,8 @@ void Pipeline::addForward(TaskGraphOp graph) {
 }
 
 /// Backwards pass the slots from the last to the first: one gets a slot of the
-/// forwards of its name, the last that isn't behind the slots of the backwards
-/// it uses.
+/// forwards of its name, or of its stage where there are none, the last that
+/// isn't behind the slots of the backwards it uses.
 int64_t Pipeline::findBackwardSlot(TaskGraphOp graph) {
   SmallVector<int64_t> indices = slotsOfName.lookup(graph.getName());
   int64_t last = slots.size() - 1;
@@ -112,7 +112,7 @@ int64_t Pipeline::findBackwardSlot(TaskGraphOp graph) {
       last = std::min(last, getSlot(producer));
   if (indices.empty())
     for (auto [index, slot] : llvm::enumerate(slots))
-      if (slot.stage == *stageOf(graph))
+      if (slot.stage == *stageOf(graph) && int64_t(index) <= last)
         indices.push_back(index);
   // Where the forwards are in a loop of their own, slots are added in front.
   if (indices.empty()) {

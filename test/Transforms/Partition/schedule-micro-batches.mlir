@@ -174,6 +174,47 @@ module attributes {whale.config = {pipeline = {strategy = "interleaved"}}} {
 
 // -----
 
+// Backwards whose forwards are in a loop before them come in the order in which
+// they use each other, on two stages that take turns.
+// CHECK-LABEL: module @backward_only
+// CHECK: "four" backward {{.*}}whale.chunk = 1
+// CHECK: "three" backward {{.*}}whale.chunk = 1
+// CHECK: "two" backward {{.*}}whale.chunk = 0
+// CHECK: "one" backward {{.*}}whale.chunk = 0
+module @backward_only attributes {whale.config = {pipeline = {strategy = "interleaved"}}} {
+  whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-remark@+1 {{pipeline: interleaved}}
+    %0 = whale.micro_batches [0, 0](%a, %b)
+        reduce [#whale.reduction<sum>]
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "four" backward on @vd1 -> tensor<4xf32> {
+        %5 = stablehlo.sine %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "three" backward on @vd0 -> tensor<4xf32> {
+        %5 = stablehlo.sine %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %3 = whale.task_graph "two" backward on @vd1 -> tensor<4xf32> {
+        %5 = stablehlo.sine %2 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %4 = whale.task_graph "one" backward on @vd0 -> tensor<4xf32> {
+        %5 = stablehlo.sine %3 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      whale.yield %4 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
 // A smaller last replica: on its device two stages take turns, as the stages of
 // the others do.
 // CHECK-LABEL: module @uneven
