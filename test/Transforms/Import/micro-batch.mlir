@@ -226,6 +226,49 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
 
 // -----
 
+// What counts a random mask of the samples comes before the loop, with the loop
+// that draws it.
+// CHECK-LABEL: func.func @main(
+// CHECK: stablehlo.while
+// CHECK: %[[COUNT:.*]] = stablehlo.reduce({{.*}} applies stablehlo.add
+// CHECK: whale.micro_batches
+// CHECK: stablehlo.divide
+// CHECK: whale.yield
+// CHECK-NOT: whale.micro_batches
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
+                %key: tensor<i32>) -> tensor<8xf32> {
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %limit = stablehlo.constant dense<3> : tensor<i32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %counts = stablehlo.iota dim = 0 : tensor<8xi32>
+  %0:2 = stablehlo.while(%i = %none, %bits = %counts)
+      : tensor<i32>, tensor<8xi32>
+  cond {
+    %5 = stablehlo.compare LT, %i, %limit
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %5 : tensor<i1>
+  } do {
+    %5 = stablehlo.add %i, %one : tensor<i32>
+    %6 = stablehlo.broadcast_in_dim %key, dims = []
+        : (tensor<i32>) -> tensor<8xi32>
+    %7 = stablehlo.xor %bits, %6 : tensor<8xi32>
+    stablehlo.return %5, %7 : tensor<i32>, tensor<8xi32>
+  }
+  %mask = stablehlo.convert %0#1 : (tensor<8xi32>) -> tensor<8xf32>
+  %1 = stablehlo.multiply %x, %mask : tensor<8xf32>
+  %2 = stablehlo.reduce(%mask init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %3 = stablehlo.broadcast_in_dim %2, dims = []
+      : (tensor<f32>) -> tensor<8xf32>
+  %4 = stablehlo.divide %1, %3 : tensor<8xf32>
+  return %4 : tensor<8xf32>
+}
+}
+
+// -----
+
 // One micro-batch is the step itself.
 // CHECK-LABEL: module
 // CHECK-NOT: whale.micro_batches

@@ -177,6 +177,20 @@ bool TimeAxis::isInLoop(Operation *op) const {
       .wasInterrupted();
 }
 
+/// Whether an operation is computed from samples, where random bits are not.
+static bool dependsOnSamples(Operation *op) {
+  llvm::SetVector<Value> values = getReads(op);
+  for (unsigned i = 0; i < values.size(); ++i) {
+    if (auto argument = dyn_cast<BlockArgument>(values[i])) {
+      if (batchDimOf(argument))
+        return true;
+    } else {
+      values.insert_range(getReads(values[i].getDefiningOp()));
+    }
+  }
+  return false;
+}
+
 bool TimeAxis::dependsOnBatchAlone(Value value) {
   SmallVector<Value> worklist{value};
   llvm::DenseSet<Value> seen;
@@ -192,7 +206,8 @@ bool TimeAxis::dependsOnBatchAlone(Value value) {
       continue;
     }
     Operation *op = next.getDefiningOp();
-    bool samplesMeetInside = hlo::isControlFlow(op) && isInLoop(op);
+    bool samplesMeetInside =
+        hlo::isControlFlow(op) && isInLoop(op) && dependsOnSamples(op);
     if (op->getBlock() != &main.front() || samplesMeetInside)
       return false;
     forEachRead(op, [&](Value value) { worklist.push_back(value); });
