@@ -11,7 +11,9 @@
 // that is touched first costs more than computing what is written to it, and
 // the batch and the results of each step are new buffers. So what is given back
 // is kept for the next buffer of its size, within two limits: the process never
-// holds more than it had in use at once, and never keeps more than it uses.
+// holds more than it had in use at once, and never keeps more than it uses, but
+// for a little: a program whose arguments are the caller's uses nothing between
+// its steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +24,9 @@
 #include <sys/mman.h>
 
 namespace whale::runtime {
+
+/// What is kept however little is used; as much as glibc keeps of freed memory.
+static constexpr size_t kLittle = 32 << 20;
 
 static void *map(size_t bytes) {
   // A huge page is one where it is aligned.
@@ -85,7 +90,7 @@ void LargeMemory::giveBack(void *data, size_t bytes) {
   usedBytes -= bytes;
   kept.push_back({data, bytes});
   keptBytes += bytes;
-  shrink(usedBytes);
+  shrink(std::max(usedBytes, kLittle));
 }
 
 void LargeMemory::shrink(size_t most) {

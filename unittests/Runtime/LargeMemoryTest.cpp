@@ -63,8 +63,8 @@ TEST(LargeMemory, IsNeverMoreThanWasUsed) {
 /// The last buffer takes what is kept with it.
 TEST(LargeMemory, IsNotKeptForNothing) {
   LargeMemory all;
-  std::shared_ptr<void> memory = all.allocate(4 * kMiB);
-  std::shared_ptr<void> other = all.allocate(4 * kMiB);
+  std::shared_ptr<void> memory = all.allocate(40 * kMiB);
+  std::shared_ptr<void> other = all.allocate(40 * kMiB);
   void *first = memory.get(), *last = other.get();
   memory.reset();
   EXPECT_TRUE(isMapped(first));
@@ -72,6 +72,14 @@ TEST(LargeMemory, IsNotKeptForNothing) {
   EXPECT_FALSE(isMapped(first));
   EXPECT_FALSE(isMapped(last));
   EXPECT_EQ(all.allocate(SIZE_MAX / 2), nullptr);
+}
+
+/// A step's only result, which is given back before the next step.
+TEST(LargeMemory, IsKeptWhereItIsLittle) {
+  LargeMemory all;
+  void *first = all.allocate(4 * kMiB).get();
+  EXPECT_TRUE(isMapped(first));
+  EXPECT_EQ(all.allocate(4 * kMiB).get(), first);
 }
 
 } // namespace
