@@ -7,9 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "library/Matrices.h"
+#include "device/cpu/Parallel.h"
 #include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace whale::runtime {
 
@@ -85,21 +88,41 @@ MatrixBatch::finish(std::function<void(const MatrixCall &)> body) const {
     throw Error(name + " takes " + std::to_string(inputBytes.size()) +
                 " inputs and gives " + std::to_string(outputBytes.size()) +
                 " results");
-  return [count = elementCount(batch), inputBytes = inputBytes,
+  // About the multiplications for an element of the batch: of what it takes and
+  // gives, a factor for each row or column.
+  double work = 1;
+  if (!element.empty()) {
+    int64_t most = *std::ranges::max_element(element);
+    double result = 0;
+    for (const auto &output : request->outputs)
+      result = std::max(result, double(elementCount(output.shape)));
+    double count = std::max<double>(elementCount(batch), 1);
+    work = double(elementCount(element)) *
+           std::max(result / count / std::max<double>(most, 1), 1.0);
+  }
+  return [count = elementCount(batch), work, inputBytes = inputBytes,
           outputBytes = outputBytes, body = std::move(body)](
              std::span<void *const> inputs, std::span<void *const> outputs) {
-    MatrixCall call;
-    call.inputs.resize(inputs.size());
-    call.outputs.resize(outputs.size());
-    for (int64_t i = 0; i < count; ++i) {
-      for (size_t n = 0; n < inputs.size(); ++n)
-        call.inputs[n] =
-            static_cast<const uint8_t *>(inputs[n]) + i * inputBytes[n];
-      for (size_t n = 0; n < outputs.size(); ++n)
-        call.outputs[n] =
-            static_cast<uint8_t *>(outputs[n]) + i * outputBytes[n];
-      body(call);
-    }
+    // Below some tens of microseconds waking a thread costs more than it
+    // brings.
+    constexpr double workPerThread = 1 << 15;
+    int64_t threads = std::clamp<int64_t>(
+        static_cast<int64_t>(static_cast<double>(count) * work / workPerThread),
+        1, getThreadCount());
+    parallelFor(count, threads, [&](int64_t begin, int64_t end) {
+      MatrixCall call;
+      call.inputs.resize(inputs.size());
+      call.outputs.resize(outputs.size());
+      for (int64_t i = begin; i < end; ++i) {
+        for (size_t n = 0; n < inputs.size(); ++n)
+          call.inputs[n] =
+              static_cast<const uint8_t *>(inputs[n]) + i * inputBytes[n];
+        for (size_t n = 0; n < outputs.size(); ++n)
+          call.outputs[n] =
+              static_cast<uint8_t *>(outputs[n]) + i * outputBytes[n];
+        body(call);
+      }
+    });
   };
 }
 
