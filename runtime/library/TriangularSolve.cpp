@@ -6,75 +6,121 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Substitution row by row, all right-hand sides at once: the inner loop runs
-// along a row of the result, in memory.
+// Substitution row by row: as many right-hand sides at once as fit into
+// registers, which sum what the rows before contribute. Right-hand sides that
+// are rows of the result are solved as columns of a copy.
 //
 //===----------------------------------------------------------------------===//
 
 #include "library/TriangularSystem.h"
+#include "library/Vectors.h"
 #include "whale/Runtime/Types.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <memory>
 
 namespace whale::runtime {
 
 namespace {
-struct Triangle : TriangularSystem {
-  /// Element (row, column) of the matrix as it is applied.
-  template <typename T>
-  T at(const T *a, int64_t row, int64_t column) const {
-    if (operation == None)
-      return a[row * size + column];
-    T value = a[column * size + row];
+/// A triangular matrix as it is applied.
+template <typename T>
+struct Triangle {
+  const T *a;
+  int64_t size, rowStride, columnStride;
+  bool isLower, hasUnitDiagonal, isConjugate;
+
+  WHALE_INLINE T at(int64_t row, int64_t column) const {
+    T value = a[row * rowStride + column * columnStride];
     if constexpr (isComplexType<T>)
-      if (operation == Adjoint)
+      if (isConjugate)
         value = std::conj(value);
     return value;
   }
-  /// Whether the matrix as it is applied is lower triangular.
-  bool appliesLower() const { return isLower == (operation == None); }
 };
 
-/// x = op(a)^-1 x, with `columns` right-hand sides in the rows of x.
-template <typename T>
-void solveLeft(const Triangle &triangle, const T *a, T *x, int64_t columns) {
-  for (int64_t step = 0; step < triangle.size; ++step) {
-    bool forward = triangle.appliesLower();
-    int64_t row = forward ? step : triangle.size - 1 - step;
-    T *target = x + row * columns;
-    int64_t begin = forward ? 0 : row + 1, end = forward ? row : triangle.size;
+/// x = a^-1 x for `count` columns of x, whose rows are `stride` apart.
+template <int count, typename T>
+WHALE_INLINE void solveColumns(const Triangle<T> &triangle, T *x,
+                               int64_t stride) {
+  int64_t size = triangle.size;
+  for (int64_t step = 0; step < size; ++step) {
+    int64_t row = triangle.isLower ? step : size - 1 - step;
+    int64_t begin = triangle.isLower ? 0 : row + 1;
+    int64_t end = triangle.isLower ? row : size;
+    T *target = x + row * stride;
+    T sums[count];
+    std::copy_n(target, count, sums);
     for (int64_t other = begin; other < end; ++other) {
-      T factor = triangle.at(a, row, other);
-      const T *source = x + other * columns;
-      for (int64_t i = 0; i < columns; ++i)
-        target[i] -= factor * source[i];
+      T factor = triangle.at(row, other);
+      const T *source = x + other * stride;
+      for (int i = 0; i < count; ++i)
+        sums[i] -= factor * source[i];
     }
-    if (triangle.hasUnitDiagonal)
-      continue;
-    T diagonal = triangle.at(a, row, row);
-    for (int64_t i = 0; i < columns; ++i)
-      target[i] /= diagonal;
+    T diagonal = triangle.hasUnitDiagonal ? T(1) : triangle.at(row, row);
+    for (int i = 0; i < count; ++i)
+      target[i] = triangle.hasUnitDiagonal ? sums[i] : sums[i] / diagonal;
   }
 }
 
-/// x = x op(a)^-1: each of the `rows` of x is a right-hand side.
 template <typename T>
-void solveRight(const Triangle &triangle, const T *a, T *x, int64_t rows) {
-  for (int64_t r = 0; r < rows; ++r) {
-    T *row = x + r * triangle.size;
-    for (int64_t step = 0; step < triangle.size; ++step) {
-      bool forward = !triangle.appliesLower();
-      int64_t column = forward ? step : triangle.size - 1 - step;
-      if (!triangle.hasUnitDiagonal)
-        row[column] /= triangle.at(a, column, column);
-      int64_t begin = forward ? column + 1 : 0;
-      int64_t end = forward ? triangle.size : column;
-      for (int64_t other = begin; other < end; ++other)
-        row[other] -= row[column] * triangle.at(a, column, other);
-    }
+WHALE_INLINE void solveBlocks(const Triangle<T> &triangle, T *x,
+                              int64_t columns) {
+  constexpr int many = 128 / sizeof(T), few = many / 4;
+  int64_t i = 0;
+  for (; i + many <= columns; i += many)
+    solveColumns<many>(triangle, x + i, columns);
+  for (; i + few <= columns; i += few)
+    solveColumns<few>(triangle, x + i, columns);
+  for (; i < columns; ++i)
+    solveColumns<1>(triangle, x + i, columns);
+}
+
+WHALE_VECTORS void solve(const Triangle<float> &triangle, float *x,
+                         int64_t columns) {
+  solveBlocks(triangle, x, columns);
+}
+WHALE_VECTORS void solve(const Triangle<double> &triangle, double *x,
+                         int64_t columns) {
+  solveBlocks(triangle, x, columns);
+}
+// Clang leaves out constructors that only clones of a function call.
+template <typename T>
+void solve(const Triangle<T> &triangle, T *x, int64_t columns) {
+  solveBlocks(triangle, x, columns);
+}
+
+/// to = from^T, which has so many rows and columns.
+template <typename T>
+void transpose(const T *from, int64_t rows, int64_t columns, T *to) {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      to[column * rows + row] = from[row * columns + column];
+}
+
+/// x = op(a)^-1 b, or x = b op(a)^-1, which is (op(a)^T)^-1 b^T transposed.
+template <typename T>
+void solveSystem(const TriangularSystem &system, const T *a, const T *b, T *x) {
+  int64_t size = system.size, others = system.others;
+  bool isNone = system.operation == TriangularSystem::None;
+  bool byRows = isNone == system.isLeft;
+  Triangle<T> triangle{a,
+                       size,
+                       byRows ? size : 1,
+                       byRows ? 1 : size,
+                       system.isLower == byRows,
+                       system.hasUnitDiagonal,
+                       system.operation == TriangularSystem::Adjoint};
+  if (system.isLeft || others == 1) {
+    std::copy_n(b, size * others, x);
+    solve(triangle, x, others);
+    return;
   }
+  auto columns = std::make_unique_for_overwrite<T[]>(size * others);
+  transpose(b, others, size, columns.get());
+  solve(triangle, columns.get(), others);
+  transpose(columns.get(), size, others, x);
 }
 } // namespace
 
@@ -121,15 +167,10 @@ TriangularSystem readTriangularSystem(const std::string &function,
 
 static LibraryFunction prepare(const std::string &function,
                                const LibraryRequest &request) {
-  Triangle triangle{readTriangularSystem(function, request)};
+  TriangularSystem system = readTriangularSystem(function, request);
   return dispatchNumber(request, function, [&]<typename T>() {
-    return prepareSystem<T>(request, triangle, [=](const MatrixCall &call) {
-      T *x = call.out<T>(0);
-      std::copy_n(call.in<T>(1), triangle.size * triangle.others, x);
-      if (triangle.isLeft)
-        solveLeft(triangle, call.in<T>(0), x, triangle.others);
-      else
-        solveRight(triangle, call.in<T>(0), x, triangle.others);
+    return prepareSystem<T>(request, system, [=](const MatrixCall &call) {
+      solveSystem(system, call.in<T>(0), call.in<T>(1), call.out<T>(0));
     });
   });
 }
