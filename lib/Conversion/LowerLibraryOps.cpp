@@ -86,8 +86,8 @@ public:
   Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op);
 
   /// Replaces the operation; failure if the library has no such product, or
-  /// loops are as quick.
-  LogicalResult lower(int64_t fewProducts);
+  /// loops are as quick. `hasIntegers` says whether it has those of i8.
+  LogicalResult lower(int64_t fewProducts, bool hasIntegers);
 
   /// The same for products of 8-bit elements as cuBLASLt has them on GPUs of
   /// this compute capability, with a remark where it lacks one.
@@ -293,7 +293,7 @@ LogicalResult Contraction::lowerBytes(int64_t fewProducts, int capability) {
   return failure();
 }
 
-LogicalResult Contraction::lower(int64_t fewProducts) {
+LogicalResult Contraction::lower(int64_t fewProducts, bool hasIntegers) {
   Value left = op.getLhs(), right = op.getRhs();
   int64_t contracted = countContracted();
   if (contracted == 0) {
@@ -304,9 +304,14 @@ LogicalResult Contraction::lower(int64_t fewProducts) {
   rhs.set(right);
   lhs.findFree();
   rhs.findFree();
-  if (!isLibraryType(type.getElementType()) ||
-      isForLoops(contracted, fewProducts) ||
-      !makeLibraryTypes(rewriter, op, left, right))
+  if (isForLoops(contracted, fewProducts))
+    return failure();
+  bool isOfIntegers = getElementTypeOrSelf(left).isSignlessInteger(8) &&
+                      getElementTypeOrSelf(right).isSignlessInteger(8) &&
+                      type.getElementType().isSignlessInteger(32);
+  if (!(hasIntegers && isOfIntegers) &&
+      (!isLibraryType(type.getElementType()) ||
+       !makeLibraryTypes(rewriter, op, left, right)))
     return failure();
   lhs.set(left);
   rhs.set(right);
@@ -521,7 +526,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
         if (bytes == 0 ||
             failed(Contraction(rewriter, dot).lowerBytes(fewProducts, bytes)))
-          (void)Contraction(rewriter, dot).lower(fewProducts);
+          (void)Contraction(rewriter, dot).lower(fewProducts, integers);
       } else if (auto convolution = cast<stablehlo::ConvolutionOp>(op);
                  failed(lowerConvolution(rewriter, convolution)) &&
                  isReversed(convolution)) {

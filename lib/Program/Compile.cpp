@@ -44,6 +44,7 @@
 #include "whale/ProgramFormat/Printable.h"
 #include "whale/Runtime/LibraryCalls.h"
 #include "whale/Support/WriteFile.h"
+#include "whale/Target/CPU/CompileKernels.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 #include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Attributes.h"
@@ -255,6 +256,9 @@ std::string Compiler::withOptions(StringRef pipeline) const {
     if (!isCpu())
       for (StringRef pass : {"whale-lower-library-ops", "whale-form-epilogues"})
         text = addOption(text, pass, "capability=" + capability);
+  } else if (llvm::is_contained(findKernelFeatures(options.cpu),
+                                "avx512vnni")) {
+    text = addOption(text, "whale-lower-library-ops", "integers");
   }
   if (options.explainMemory)
     text = addOption(text, "whale-plan-buffers", "peak");

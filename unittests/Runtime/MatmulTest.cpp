@@ -269,6 +269,39 @@ TEST(MatmulTest, SumsInBlocksAreWhole) {
       }
 }
 
+/// Of all i8, the extremes above all: sums of two products leave 16 bits, those
+/// of a row 24, and in the end 32.
+TEST(MatmulTest, BytesAreExact) {
+  std::mt19937 random(11);
+  auto device = createCpuDevice(2);
+  device->attachThread();
+  std::deque<Matmul> ops;
+  auto elements = [&](int64_t count) {
+    Bytes bytes(count);
+    for (uint8_t &byte : bytes)
+      byte = random() % 3 ? 0x80 + random() % 2 * 0xff : random() % 256;
+    return bytes;
+  };
+  for (int64_t k : {1, 7, 64, 2053, 140000})
+    for (bool rows : {false, true})
+      for (bool accumulate : {false, true}) {
+        Matmul &op = ops.emplace_back(k > 10000 ? makeDense(2, 3, k, rows)
+                                                : makeDense(9, 21, k, rows));
+        op.lhsType = op.rhsType = DType::I8;
+        op.outType = DType::I32;
+        op.accumulate = accumulate;
+        op.batch.push_back({2, op.m * k, 0, op.m * op.n});
+        Bytes a = elements(2 * op.m * k), b = elements(k * op.n);
+        // All the same sign.
+        std::fill_n(a.begin(), k, 0x80);
+        std::fill_n(b.begin(), k, 0x80);
+        Bytes c = elements(2 * op.m * op.n * 4), expected = c;
+        oracle(op, a, b, expected);
+        multiply(*device, op, a.data(), b.data(), c.data());
+        ASSERT_EQ(c, expected) << k << " " << rows << " " << accumulate;
+      }
+}
+
 TEST(MatmulTest, LongSumsAreExact) {
   // Added one after the other these would be off by 20, 7 and 6 ulp.
   struct Case {

@@ -31,10 +31,11 @@ def LowerLibraryOps
     `whale.convolution`; one of other types stays, and a filter that it reads
     from its end is reversed, as kernels read filters from their start.
 
-    Products of i8 and of f8 are kernels, or formed in f32. With `bytes`, those
-    that cuBLASLt has on such a GPU become a `whale.matmul`, whose operands are
-    copied where the contracted elements are no neighbours; a remark says why
-    others do not.
+    Products of i8 and of f8 are kernels, or formed in f32. With `integers`,
+    those of i8 into i32 become a `whale.matmul`, as oneDNN has them. With
+    `bytes`, those that cuBLASLt has on such a GPU become a `whale.matmul`, whose
+    operands are copied where the contracted elements are no neighbours; a
+    remark says why others do not.
 
     Attention becomes a `whale.library_call` or, with `blocks`, kernels that
     hold the scores of one tile at a time; where a tile of its heads does not
@@ -79,6 +80,9 @@ def LowerLibraryOps
     Option<"bytes", "bytes", "int", "0",
            "Compute capability of the GPUs (90 for sm_90) on which cuBLASLt "
            "multiplies 8-bit elements; 0 if it does not">,
+    Option<"integers", "integers", "bool", "false",
+           "Whether the processor multiplies i8 into i32 by instructions of "
+           "its own, which oneDNN uses">,
   ];
   let dependentDialects = [
     "::whale::WhaleDialect", "::mlir::arith::ArithDialect",

@@ -43,6 +43,13 @@ dnnl::engine makeEngine() {
   return {dnnl::engine::kind::cpu, 0};
 }
 
+bool hasExactIntegers() {
+  makeEngine();
+  // The bits of an instruction set are among those of each that contains it.
+  constexpr int wanted = dnnl_cpu_isa_avx512_core_vnni;
+  return (dnnl_get_effective_cpu_isa() & wanted) == wanted;
+}
+
 std::string productInstructions() {
   makeEngine();
   const dnnl_version_t &version = *dnnl_version();

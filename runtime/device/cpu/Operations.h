@@ -35,6 +35,9 @@ inline bool fitsOneDnn(std::initializer_list<dnnl::memory::dims> lists) {
 /// oneDNN, limited to instructions that work on this processor.
 dnnl::engine makeEngine();
 
+/// Whether its products of i8 into i32 are exact: modulo 2^32, not saturated.
+bool hasExactIntegers();
+
 /// What an operation needs of its device.
 struct CpuContext {
   explicit CpuContext(int64_t threads)
