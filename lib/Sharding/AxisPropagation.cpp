@@ -247,7 +247,11 @@ void AxisPropagation::visit(Operation *op) {
   if (followsSingle(op))
     return visitSingle(op);
   if (isa<hlo::WhileOp>(op)) {
-    if (!isLazy(op))
+    // What comes after all moments carries whole values.
+    if (options.keepsPartials && options.policy(op) == AxisPolicy::Whole)
+      visitWhile(op, SmallVector<AxisState>(op->getNumResults(),
+                                            AxisState::replicated()));
+    else if (!isLazy(op))
       visitWhile(op, {});
     return;
   }

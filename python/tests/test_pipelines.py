@@ -347,6 +347,25 @@ def test_samples_stop_a_loop_on_their_own(stages: int) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+def test_solves_with_a_gradient_after_all_micro_batches() -> None:
+    """A matrix exponential does, in a branch of its backward."""
+
+    def step(weight: jax.Array, x: jax.Array) -> Any:
+        def loss(weight: jax.Array) -> jax.Array:
+            return jnp.mean(jnp.tanh(x @ jax.scipy.linalg.expm(weight)))
+
+        value, gradient = jax.value_and_grad(loss)(weight)
+        return weight - 0.1 * gradient, value
+
+    keys = jax.random.split(jax.random.key(0), 2)
+    weight = 0.4 * jax.random.normal(keys[0], (4, 4))
+    x = jax.random.normal(keys[1], (7, 4))
+    wh.init(wh.Config({"num_micro_batch": 3}))
+    ours = wh.jit(step, cluster=1, batch_argnums=1)(weight, x)
+    for one, other in zip(ours, jax.jit(step)(weight, x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
 def test_automatic_stages() -> None:
     check({"num_micro_batch": 4, "num_task_graph": 2}, nowhere, 2)
 

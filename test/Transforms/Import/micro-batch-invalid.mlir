@@ -63,6 +63,17 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
 
 // -----
 
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// expected-error@+1 {{micro-batches: 2 of them are more than 1 sample of argument 0; use at most as many}}
+func.func @main(%x: tensor<1xf32> {whale.batch_dim = 0 : i64})
+    -> tensor<1xf32> {
+  %0 = stablehlo.tanh %x : tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+}
+
+// -----
+
 module attributes {whale.config = {num_micro_batch = 4 : i64}} {
 // expected-error@+1 {{4 of them are more than 3 parts that the step divides the samples into of argument 0}}
 func.func @main(%x: tensor<12xf32> {whale.batch_dim = 0 : i64})
@@ -79,7 +90,7 @@ func.func @main(%x: tensor<12xf32> {whale.batch_dim = 0 : i64})
 // -----
 
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-// expected-error@+1 {{micro-batches: no argument carries a mini-batch of more than one sample}}
+// expected-error@+1 {{micro-batches: no argument carries a mini-batch of samples}}
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = stablehlo.tanh %x : tensor<8xf32>
   return %0 : tensor<8xf32>

@@ -269,6 +269,43 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
 
 // -----
 
+// A loop and a branch that need sums over the samples whole, and no samples, come
+// once, after the moments.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[SUM:.*]] = whale.micro_batches
+// CHECK-NOT: stablehlo.while
+// CHECK-NOT: stablehlo.case
+// CHECK: whale.yield
+// CHECK: "stablehlo.case"
+// CHECK-NEXT: stablehlo.sine %[[SUM]]
+// CHECK: stablehlo.while(%{{.*}} = %[[SUM]])
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64}, %n: tensor<i32>)
+    -> (tensor<f32>, tensor<f32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %1 = "stablehlo.case"(%n) ({
+    %3 = stablehlo.sine %0 : tensor<f32>
+    stablehlo.return %3 : tensor<f32>
+  }, {
+    stablehlo.return %0 : tensor<f32>
+  }) : (tensor<i32>) -> tensor<f32>
+  %2 = stablehlo.while(%h = %0) : tensor<f32>
+  cond {
+    %3 = stablehlo.compare LT, %h, %zero
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %3 = stablehlo.exponential %h : tensor<f32>
+    stablehlo.return %3 : tensor<f32>
+  }
+  return %1, %2 : tensor<f32>, tensor<f32>
+}
+}
+
+// -----
+
 // One micro-batch is the step itself.
 // CHECK-LABEL: module
 // CHECK-NOT: whale.micro_batches

@@ -102,7 +102,8 @@ LogicalResult TimeAxis::emitTooMany(BlockArgument argument, int64_t samples,
   InFlightDiagnostic diagnostic = emitError(argument.getLoc())
                                   << "micro-batches: " << moments
                                   << " of them are more than " << parts;
-  diagnostic << (parts == samples
+  diagnostic << (samples == 1 ? " sample"
+                 : parts == samples
                      ? " samples"
                      : " parts that the step divides the samples into")
              << " of argument " << argument.getArgNumber()
@@ -143,10 +144,13 @@ LogicalResult TimeAxis::propagate() {
         break;
       }
   }
+  for (BlockArgument argument : main.getArguments())
+    if (options.seeds.empty() && batchDimOf(argument))
+      return emitTooMany(argument, 1, 1);
   if (options.seeds.empty())
     return main.emitError("micro-batches: no argument carries a mini-batch of "
-                          "more than one sample; name those that do "
-                          "(batch_argnums, --batch-args)");
+                          "samples; name those that do (batch_argnums, "
+                          "--batch-args)");
   propagation = std::make_unique<AxisPropagation>(main, std::move(options));
   propagation->run();
   return success();
@@ -256,14 +260,26 @@ void TimeAxis::copyWhole(Operation *op) {
 /// Whether it computes with no samples, but with sums over them at most.
 bool TimeAxis::isOfSums(Operation *op) const {
   auto isSplit = [&](Value value) { return getState(value).isSplit(); };
-  return op->getNumRegions() == 0 &&
-         llvm::none_of(op->getOperands(), isSplit) &&
+  return llvm::none_of(op->getOperands(), isSplit) &&
          llvm::none_of(op->getResults(), isSplit);
+}
+
+/// Leaves a loop or branch that needs sums over samples whole, and no samples,
+/// until after the moments.
+void TimeAxis::takeOut(Operation *op) {
+  if (!hlo::isControlFlow(op) || !findNestedMix(op))
+    return;
+  bool isOfSamples = false;
+  op->walk([&](Operation *inner) { isOfSamples |= !isOfSums(inner); });
+  if (!isOfSamples)
+    op->walk([&](Operation *inner) { wholeOps.insert(inner); });
 }
 
 bool TimeAxis::computeWholeValues() {
   SmallVector<OpOperand *> operands;
   size_t numWhole = wholeOps.size();
+  for (Operation &op : main.front().without_terminator())
+    takeOut(&op);
   // Loops, and what is computed once after one of them.
   llvm::DenseSet<Operation *> later;
   for (Operation &op : main.front().without_terminator()) {
@@ -281,7 +297,8 @@ bool TimeAxis::computeWholeValues() {
         if (dependsOnBatchAlone(operand.get()))
           operands.push_back(&operand);
         // A sum times what is computed from a sum waits for both.
-        else if (phaseOf(&op) == Phase::Forward && isOfSums(&op))
+        else if (phaseOf(&op) == Phase::Forward && op.getNumRegions() == 0 &&
+                 isOfSums(&op))
           wholeOps.insert(&op);
       }
     });
@@ -292,7 +309,7 @@ bool TimeAxis::computeWholeValues() {
     operand->set(cloneWhole(operand->get()));
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
     if (isOpTriviallyDead(&op)) {
-      wholeOps.erase(&op);
+      op.walk([&](Operation *inner) { wholeOps.erase(inner); });
       op.erase();
     }
   wholeOf.clear();
@@ -422,9 +439,11 @@ InFlightDiagnostic TimeAxis::emitMixes(OpOperand &operand) const {
   return diagnostic;
 }
 
-/// Inside of loops and branches nothing can wait for the other moments.
-LogicalResult TimeAxis::checkNested(Operation *op) const {
-  WalkResult result = op->walk([&](Operation *inner) {
+/// Inside of loops and branches nothing can wait for the other moments: an
+/// operand for which it would have to, or null.
+OpOperand *TimeAxis::findNestedMix(Operation *op) const {
+  OpOperand *mix = nullptr;
+  op->walk([&](Operation *inner) {
     if (inner == op)
       return WalkResult::advance();
     for (OpOperand &operand : inner->getOpOperands()) {
@@ -435,13 +454,13 @@ LogicalResult TimeAxis::checkNested(Operation *op) const {
       bool isInside =
           op->isAncestor(operand.get().getParentRegion()->getParentOp());
       if (isInside && !state.isReplicated()) {
-        emitMixes(operand);
+        mix = &operand;
         return WalkResult::interrupt();
       }
     }
     return WalkResult::advance();
   });
-  return failure(result.wasInterrupted());
+  return mix;
 }
 
 LogicalResult TimeAxis::assignLoops() {
@@ -469,8 +488,8 @@ LogicalResult TimeAxis::assignLoops() {
       turns[&op] = turn;
       continue;
     }
-    if (failed(checkNested(&op)))
-      return failure();
+    if (OpOperand *mix = findNestedMix(&op))
+      return emitMixes(*mix);
     if (cause && phaseOf(&op) == Phase::Forward && !waitsForUpdate(*cause))
       return emitMixes(*cause);
     loopOf[&op] = turn;

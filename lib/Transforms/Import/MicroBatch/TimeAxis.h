@@ -52,6 +52,7 @@ public:
 
 private:
   llvm::LogicalResult propagate();
+  void takeOut(mlir::Operation *op);
   bool computeWholeValues();
   llvm::LogicalResult assignLoops();
   bool isInLoop(mlir::Operation *op) const;
@@ -60,7 +61,7 @@ private:
   bool dependsOnBatchAlone(mlir::Value value);
   mlir::Value cloneWhole(mlir::Value value);
   void copyWhole(mlir::Operation *op);
-  llvm::LogicalResult checkNested(mlir::Operation *op) const;
+  mlir::OpOperand *findNestedMix(mlir::Operation *op) const;
   mlir::OpOperand &findMix(mlir::OpOperand &operand) const;
   bool waitsForUpdate(mlir::OpOperand &operand) const;
   mlir::Operation *findSum(mlir::Value value) const;
