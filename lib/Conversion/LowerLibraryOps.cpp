@@ -306,7 +306,8 @@ LogicalResult Contraction::lower(int64_t fewProducts, bool hasIntegers) {
   rhs.findFree();
   if (isForLoops(contracted, fewProducts))
     return failure();
-  bool isOfIntegers = getElementTypeOrSelf(left).isSignlessInteger(8) &&
+  bool isOfIntegers = contracted <= format::mostExactTerms &&
+                      getElementTypeOrSelf(left).isSignlessInteger(8) &&
                       getElementTypeOrSelf(right).isSignlessInteger(8) &&
                       type.getElementType().isSignlessInteger(32);
   if (!(hasIntegers && isOfIntegers) &&

@@ -15,17 +15,23 @@ func.func @into_i32(%a: tensor<64x128xi8>, %b: tensor<96x128xi8>)
   return %0 : tensor<64x96xi32>
 }
 
-// Few products, other results and other operands are for loops.
+// Few products, sums that oneDNN rounds, other results and other operands are
+// for loops.
 // CHECK-LABEL: @others
 // CHECK-NOT: whale.matmul
 func.func @others(%a: tensor<64x128xi8>, %b: tensor<96x128xi8>,
-                  %c: tensor<96x128xui8>, %d: tensor<4x128xi8>)
-    -> (tensor<64x96xi8>, tensor<64x96xi32>, tensor<64x4xi32>) {
+                  %c: tensor<96x128xui8>, %d: tensor<4x128xi8>,
+                  %e: tensor<64x515xi8>)
+    -> (tensor<64x96xi8>, tensor<64x96xi32>, tensor<64x4xi32>,
+        tensor<64x64xi32>) {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1]
       : (tensor<64x128xi8>, tensor<96x128xi8>) -> tensor<64x96xi8>
   %1 = stablehlo.dot_general %a, %c, contracting_dims = [1] x [1]
       : (tensor<64x128xi8>, tensor<96x128xui8>) -> tensor<64x96xi32>
   %2 = stablehlo.dot_general %a, %d, contracting_dims = [1] x [1]
       : (tensor<64x128xi8>, tensor<4x128xi8>) -> tensor<64x4xi32>
-  return %0, %1, %2 : tensor<64x96xi8>, tensor<64x96xi32>, tensor<64x4xi32>
+  %3 = stablehlo.dot_general %e, %e, contracting_dims = [1] x [1]
+      : (tensor<64x515xi8>, tensor<64x515xi8>) -> tensor<64x64xi32>
+  return %0, %1, %2, %3 : tensor<64x96xi8>, tensor<64x96xi32>,
+                          tensor<64x4xi32>, tensor<64x64xi32>
 }

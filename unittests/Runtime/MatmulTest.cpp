@@ -282,15 +282,19 @@ TEST(MatmulTest, BytesAreExact) {
       byte = random() % 3 ? 0x80 + random() % 2 * 0xff : random() % 256;
     return bytes;
   };
-  for (int64_t k : {1, 7, 64, 2053, 140000})
+  // Around as many terms as oneDNN sums exactly.
+  for (int64_t k : {1, 7, 64, 511, 512, 514, 515, 2053, 140000})
     for (bool rows : {false, true})
-      for (bool accumulate : {false, true}) {
+      for (int kind : {0, 1, 2}) {
+        // One of several kernels; it is chosen by the shapes.
+        bool accumulate = kind == 1, isBatch = kind == 2;
         Matmul &op = ops.emplace_back(k > 10000 ? makeDense(2, 3, k, rows)
-                                                : makeDense(9, 21, k, rows));
+                                                : makeDense(33, 65, k, rows));
         op.lhsType = op.rhsType = DType::I8;
         op.outType = DType::I32;
         op.accumulate = accumulate;
-        op.batch.push_back({2, op.m * k, 0, op.m * op.n});
+        if (isBatch)
+          op.batch.push_back({2, op.m * k, 0, op.m * op.n});
         Bytes a = elements(2 * op.m * k), b = elements(k * op.n);
         // All the same sign.
         std::fill_n(a.begin(), k, 0x80);
@@ -298,7 +302,7 @@ TEST(MatmulTest, BytesAreExact) {
         Bytes c = elements(2 * op.m * op.n * 4), expected = c;
         oracle(op, a, b, expected);
         multiply(*device, op, a.data(), b.data(), c.data());
-        ASSERT_EQ(c, expected) << k << " " << rows << " " << accumulate;
+        ASSERT_EQ(c, expected) << k << " " << rows << " " << kind;
       }
 }
 

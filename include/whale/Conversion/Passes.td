@@ -32,7 +32,8 @@ def LowerLibraryOps
     from its end is reversed, as kernels read filters from their start.
 
     Products of i8 and of f8 are kernels, or formed in f32. With `integers`,
-    those of i8 into i32 become a `whale.matmul`, as oneDNN has them. With
+    those of i8 into i32 become a `whale.matmul`, if oneDNN sums so many terms
+    exactly. With
     `bytes`, those that cuBLASLt has on such a GPU become a `whale.matmul`, whose
     operands are copied where the contracted elements are no neighbours; a
     remark says why others do not.

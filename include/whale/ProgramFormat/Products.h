@@ -67,6 +67,12 @@ constexpr bool writesAux(Epilogue e) {
 constexpr bool usesBias(Epilogue e) { return readsBias(e) || writesBias(e); }
 constexpr bool usesAux(Epilogue e) { return readsAux(e) || writesAux(e); }
 
+/// So many terms of a product of i8 into i32 oneDNN sums exactly, on processors
+/// with VNNI. It multiplies unsigned by signed elements, lhs + 128 by rhs, and
+/// takes 128 times the sum of rhs from that in f32, which has all integers
+/// below 2^24.
+constexpr int64_t mostExactTerms = (int64_t(1) << 24) / (255 * 128);
+
 /// A batched matrix product. Strides are in elements.
 struct Matmul {
   struct Batch {

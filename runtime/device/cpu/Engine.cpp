@@ -43,7 +43,7 @@ dnnl::engine makeEngine() {
   return {dnnl::engine::kind::cpu, 0};
 }
 
-bool hasExactIntegers() {
+bool hasVnni() {
   makeEngine();
   // The bits of an instruction set are among those of each that contains it.
   constexpr int wanted = dnnl_cpu_isa_avx512_core_vnni;

@@ -12,7 +12,8 @@
 // adjacent is computed as the transpose.
 //
 // Products of i8 are oneDNN's where the processor adds four of them to an i32
-// in one instruction: elsewhere it saturates sums of two at 16 bits.
+// in one instruction, and terms are few: elsewhere it saturates sums of two at
+// 16 bits, and rounds those of many to f32.
 //
 // Long sums of f32 are computed by oneDNN in blocks of terms, each added to the
 // result, so that rounding errors grow less. Scratch: the three dense matrices
@@ -56,7 +57,8 @@ static bool hasProduct(const Matmul &op) {
     return op.outType == DType::F32 || op.outType == DType::BF16;
   case DType::I8:
     // It adds to what was there in f32.
-    return op.outType == DType::I32 && !op.accumulate && hasExactIntegers();
+    return op.outType == DType::I32 && !op.accumulate &&
+           op.k <= format::mostExactTerms && hasVnni();
   default:
     return false;
   }

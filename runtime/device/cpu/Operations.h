@@ -35,8 +35,8 @@ inline bool fitsOneDnn(std::initializer_list<dnnl::memory::dims> lists) {
 /// oneDNN, limited to instructions that work on this processor.
 dnnl::engine makeEngine();
 
-/// Whether its products of i8 into i32 are exact: modulo 2^32, not saturated.
-bool hasExactIntegers();
+/// Whether it adds products of i8 to an i32 without saturating at 16 bits.
+bool hasVnni();
 
 /// What an operation needs of its device.
 struct CpuContext {
