@@ -61,7 +61,9 @@ public:
                 user->getAttr(kStrategyAttr).getAsOpaquePointer()});
     if (!isNew)
       return index;
-    if (auto it = earlier.pieces.find(value); it != earlier.pieces.end()) {
+    auto it = earlier.pieces.find(value);
+    if (it != earlier.pieces.end() &&
+        time.getRequired(operand) == time.getState(value)) {
       pieces[index] = it->second;
       return index;
     }

@@ -114,7 +114,8 @@ int64_t Pipeline::findBackwardSlot(TaskGraphOp graph) {
     for (auto [index, slot] : llvm::enumerate(slots))
       if (slot.stage == *stageOf(graph) && int64_t(index) <= last)
         indices.push_back(index);
-  // Where the forwards are in a loop of their own, slots are added in front.
+  // There is none, as where the forwards are in a loop of their own: a slot is
+  // added in front.
   if (indices.empty()) {
     for (auto &entry : slotOf)
       ++entry.second;

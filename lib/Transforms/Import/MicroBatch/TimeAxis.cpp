@@ -144,13 +144,17 @@ LogicalResult TimeAxis::propagate() {
         break;
       }
   }
-  for (BlockArgument argument : main.getArguments())
-    if (options.seeds.empty() && batchDimOf(argument))
-      return emitTooMany(argument, 1, 1);
-  if (options.seeds.empty())
+  if (options.seeds.empty()) {
+    for (BlockArgument argument : main.getArguments())
+      if (IntegerAttr dim = batchDimOf(argument)) {
+        int64_t samples =
+            cast<RankedTensorType>(argument.getType()).getDimSize(dim.getInt());
+        return emitTooMany(argument, samples, samples);
+      }
     return main.emitError("micro-batches: no argument carries a mini-batch of "
                           "samples; name those that do (batch_argnums, "
                           "--batch-args)");
+  }
   propagation = std::make_unique<AxisPropagation>(main, std::move(options));
   propagation->run();
   return success();
@@ -378,10 +382,6 @@ Operation *TimeAxis::findSum(Value value) const {
 /// Names the use that needs all moments, and a remedy.
 std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
   Operation *op = mix.getOwner();
-  Operation *producer = mix.get().getDefiningOp();
-  if (producer && phaseOf(producer) == Phase::Apply)
-    return {"a parameter that the step has updated",
-            "its value before the update"};
   std::pair<StringRef, StringRef> lookup = {
       "what is looked up among all samples",
       "samples in the order in which they come"};
@@ -395,8 +395,9 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
     if (isa_and_nonnull<hlo::GatherOp, hlo::DynamicSliceOp>(sum))
       return lookup;
     if (sum && phaseOf(sum) == Phase::Backward)
-      return {"a gradient of all samples, as for a second update in one step",
-              "one update in each step"};
+      return {"a gradient of all samples in a loop or branch, as for an update "
+              "there",
+              "a Python loop in its place"};
     if (sum && sum->getParentOfType<hlo::WhileOp>())
       return {"a statistic of all samples in a loop, as the loss in a line "
               "search",
@@ -467,7 +468,7 @@ LogicalResult TimeAxis::assignLoops() {
   for (Operation &op : main.front().without_terminator()) {
     bool inLoop = isInLoop(&op);
     unsigned turn = 0;
-    OpOperand *cause = nullptr;
+    SmallVector<OpOperand *> waiting;
     op.walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands()) {
         Operation *producer = operand.get().getDefiningOp();
@@ -478,10 +479,9 @@ LogicalResult TimeAxis::assignLoops() {
         bool waits = !loop || !inLoop || needsWhole(operand);
         if (loop && waits)
           ++least;
-        if (least > turn) {
-          turn = least;
-          cause = waits ? &operand : nullptr;
-        }
+        if (waits && least > 0)
+          waiting.push_back(&operand);
+        turn = std::max(turn, least);
       }
     });
     if (!inLoop) {
@@ -490,8 +490,10 @@ LogicalResult TimeAxis::assignLoops() {
     }
     if (OpOperand *mix = findNestedMix(&op))
       return emitMixes(*mix);
-    if (cause && phaseOf(&op) == Phase::Forward && !waitsForUpdate(*cause))
-      return emitMixes(*cause);
+    if (phaseOf(&op) == Phase::Forward)
+      for (OpOperand *operand : waiting)
+        if (!waitsForUpdate(*operand))
+          return emitMixes(*operand);
     loopOf[&op] = turn;
     loops = std::max(loops, turn + 1);
   }
