@@ -256,7 +256,8 @@ std::string Compiler::withOptions(StringRef pipeline) const {
     if (!isCpu())
       for (StringRef pass : {"whale-lower-library-ops", "whale-form-epilogues"})
         text = addOption(text, pass, "capability=" + capability);
-  } else if (llvm::is_contained(findKernelFeatures(options.cpu),
+  } else if (pipeline.contains("whale-lower-library-ops") &&
+             llvm::is_contained(findKernelFeatures(options.cpu),
                                 "avx512vnni")) {
     text = addOption(text, "whale-lower-library-ops", "integers");
   }
