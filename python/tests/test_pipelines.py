@@ -88,6 +88,13 @@ def check(
     return program
 
 
+def assert_close(ours: Any, expected: Any) -> None:
+    for one, other in zip(
+        jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
 def halves(i: int) -> Any:
     return wh.replicate(1, name=f"stage{i // 2}")
 
@@ -195,12 +202,7 @@ def test_a_stage_computes_again_from_what_it_has_received() -> None:
     *params, x, y = map(jax.random.normal, keys, shapes)
     step = jax.value_and_grad(loss)
     program = wh.jit(step, cluster=4, batch_argnums=(1, 2))
-    for one, other in zip(
-        jax.tree.leaves(jax.jit(step)(params, x, y)),
-        jax.tree.leaves(program(params, x, y)),
-        strict=True,
-    ):
-        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
+    assert_close(program(params, x, y), jax.jit(step)(params, x, y))
 
 
 def test_samples_are_numbered_behind_a_receive() -> None:
@@ -284,12 +286,7 @@ def test_two_updates_in_one_step(
     x, y = (jax.random.normal(key, (SAMPLES, WIDTH)) for key in keys[LAYERS:])
     wh.init(wh.Config({"num_micro_batch": count}))
     program = wh.jit(step, cluster=2, batch_argnums=(1, 2))
-    for one, other in zip(
-        jax.tree.leaves(jax.jit(step)(weights, x, y)),
-        jax.tree.leaves(program(weights, x, y)),
-        strict=True,
-    ):
-        np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-6)
+    assert_close(program(weights, x, y), jax.jit(step)(weights, x, y))
 
 
 @pytest.mark.parametrize("stages", [1, 2])
@@ -339,12 +336,7 @@ def test_samples_stop_a_loop_on_their_own(stages: int) -> None:
     x = jax.random.normal(keys[2], (7, 4))
     wh.init(wh.Config({"num_micro_batch": 3}))
     ours = wh.jit(step, cluster=stages, batch_argnums=1)(params, x)
-    for one, other in zip(
-        jax.tree.leaves(ours),
-        jax.tree.leaves(jax.jit(step)(params, x)),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert_close(ours, jax.jit(step)(params, x))
 
 
 def test_solves_with_a_gradient_after_all_micro_batches() -> None:
@@ -362,8 +354,7 @@ def test_solves_with_a_gradient_after_all_micro_batches() -> None:
     x = jax.random.normal(keys[1], (7, 4))
     wh.init(wh.Config({"num_micro_batch": 3}))
     ours = wh.jit(step, cluster=1, batch_argnums=1)(weight, x)
-    for one, other in zip(ours, jax.jit(step)(weight, x), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert_close(ours, jax.jit(step)(weight, x))
 
 
 def test_automatic_stages() -> None:
