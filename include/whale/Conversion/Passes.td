@@ -33,10 +33,9 @@ def LowerLibraryOps
 
     Products of i8 and of f8 are kernels, or formed in f32. With `integers`,
     those of i8 into i32 become a `whale.matmul`, if oneDNN sums so many terms
-    exactly. With
-    `bytes`, those that cuBLASLt has on such a GPU become a `whale.matmul`, whose
-    operands are copied where the contracted elements are no neighbours; a
-    remark says why others do not.
+    exactly. With `bytes`, those that cuBLASLt has on such a GPU become a
+    `whale.matmul`, whose operands are copied where the contracted elements are
+    no neighbours; a remark says why others do not.
 
     Attention becomes a `whale.library_call` or, with `blocks`, kernels that
     hold the scores of one tile at a time; where a tile of its heads does not
