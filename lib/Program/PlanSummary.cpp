@@ -10,7 +10,9 @@
 
 #include "ClassEmitter.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "llvm/ADT/DenseSet.h"
+#include "whale/Step/Costs.h"
+#include "whale/Transforms/OpCost.h"
+#include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;
 
@@ -58,21 +60,36 @@ void PlanSummary::addPlacement(ModuleOp module) {
   plan["arguments"] = std::move(arguments);
 }
 
+/// How often a step computes an operation, as far as that is known.
+static int64_t countRuns(Operation *op) {
+  int64_t runs = 1;
+  for (auto loop = op->getParentOfType<stablehlo::WhileOp>(); loop;
+       loop = loop->getParentOfType<stablehlo::WhileOp>())
+    runs = multiplyCosts(runs, tripCount(loop).value_or(1));
+  return runs;
+}
+
 void PlanSummary::addCollectives(ModuleOp module) {
   std::map<std::string, std::pair<int64_t, int64_t>> kinds;
-  llvm::DenseSet<uint64_t> seen;
+  // Of each channel, the class whose operations are counted: those of the
+  // others are the same collectives.
+  llvm::DenseMap<uint64_t, ScheduleOp> counted;
   Json classes = Json::array();
   for (ScheduleOp schedule : getRankClasses(module)) {
     classes.push_back(toJson(schedule.getRanks()));
     schedule.walk([&](CollectiveOp op) {
-      if (!seen.insert(op.getChannel()).second)
+      if (counted.try_emplace(op.getChannel(), schedule).first->second !=
+          schedule)
         return;
       auto &[count, bytes] = kinds[op->getName().stripDialect().str()];
-      ++count;
       Value value = op.getInput() ? op.getInput() : op.getOutput();
       Type element = cast<ShapedType>(value.getType()).getElementType();
-      bytes +=
-          volumeOf(op.getFrom().getValue().view()) * getElementBytes(element);
+      int64_t runs = countRuns(op);
+      count = addCosts(count, runs);
+      bytes = addCosts(
+          bytes,
+          multiplyCosts(runs, volumeOf(op.getFrom().getValue().view()) *
+                                  getElementBytes(element)));
     });
   }
   Json collectives = Json::object();

@@ -21,6 +21,25 @@ int64_t whale::countVariants(func::FuncOp function) {
   return std::min(kMostVariants, kMostOperations / (operations + 1));
 }
 
+/// The first of the micro-batches with this region.
+static int64_t firstWith(MicroBatchesOp loop, int64_t region) {
+  return llvm::find(loop.getVariants(), region) - loop.getVariants().begin();
+}
+
+/// Leaves the task graphs of a region what they cost for `moments` of the
+/// micro-batches, instead of `all` that it was for.
+static void shareCosts(Region &region, int64_t moments, int64_t all) {
+  auto share = [&](int64_t cost) {
+    return cost / all * moments + cost % all * moments / all;
+  };
+  for (auto graph : region.getOps<TaskGraphOp>()) {
+    if (std::optional<int64_t> flops = graph.getFlops())
+      graph.setFlops(share(*flops));
+    if (std::optional<int64_t> bytes = graph.getBytes())
+      graph.setBytes(share(*bytes));
+  }
+}
+
 bool whale::multiplyRegions(
     func::FuncOp function, ArrayRef<int64_t> firstAlike,
     llvm::function_ref<void(MicroBatchesOp, MicroBatchesOp)> onCopy) {
@@ -49,16 +68,16 @@ bool whale::multiplyRegions(
     }
     auto copy = cast<MicroBatchesOp>(builder.create(state));
     copy.setVariants(variants);
+    for (Region &region : copy.getBodies())
+      shareCosts(region, copy.getNumMoments(&region),
+                 loop.getNumMoments(
+                     &loop.getBodies()[loop.getVariants()[firstWith(
+                         copy, region.getRegionNumber())]]));
     onCopy(loop, copy);
     loop->replaceAllUsesWith(copy);
     loop->erase();
   }
   return hasChanged;
-}
-
-/// The first of the micro-batches with this region.
-static int64_t firstWith(MicroBatchesOp loop, int64_t region) {
-  return llvm::find(loop.getVariants(), region) - loop.getVariants().begin();
 }
 
 std::optional<int64_t> whale::momentOf(Operation *op) {
