@@ -159,10 +159,11 @@ Mesh::batchShares(int64_t extent, std::optional<int64_t> moment) const {
 std::vector<Extents>
 Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   // One list of all that take a share: devices or groups.
-  bool byGroup = balance.byGroup || !balance.replicas.empty();
+  bool byGroup = balance.byGroup || !balance.replicas.empty() ||
+                 (moment && balance.isLockstep());
   std::vector<ShareCost> costs = balance.replicas;
   for (size_t g = 0; g < groups.size() && balance.replicas.empty(); ++g) {
-    if (balance.byGroup)
+    if (byGroup)
       costs.push_back(balance.ofGroup(g));
     else
       llvm::append_range(costs, balance.batch[g]);
@@ -209,7 +210,8 @@ Extents Mesh::makeGroupShares(size_t group, int64_t size, int64_t extent,
     if (balance.byGroup)
       cost.most = 1;
   }
-  if (moment && !momentShares.empty() && !balance.byGroup) {
+  if (moment && !momentShares.empty() && !balance.byGroup &&
+      !balance.isLockstep()) {
     auto [it, isNew] = groupMomentShares.try_emplace(group);
     if (isNew) {
       std::vector<int64_t> sizes;

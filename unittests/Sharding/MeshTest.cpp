@@ -8,6 +8,7 @@
 
 #include "whale/Sharding/Mesh.h"
 #include "gtest/gtest.h"
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -35,6 +36,41 @@ TEST(Mesh, SharesMakeUpForWhatIsNotShared) {
   // 2 * 2 + 12 = 16 = 10 + 6.
   EXPECT_EQ(mesh.innerShares(12, 0), (Extents{2, 10}));
   EXPECT_EQ(mesh.batchShares(12), (std::vector<Extents>{{2, 10}}));
+}
+
+// Devices of a replica take turns where there are fewer samples than devices,
+// unless they wait for one another in each micro-batch.
+TEST(Mesh, DevicesInLockstepTakeNoTurns) {
+  Cluster cluster = Cluster::ofRanks(4);
+  Mesh mesh({{0, 1}, {2, 3}}, cluster);
+  MeshBalance balance = mesh.getBalance();
+  balance.moments = {3, 3};
+  balance.period = 2;
+  auto sharesOfGroups = [&] {
+    mesh.setBalance(balance);
+    std::array<std::vector<Extents>, 2> shares;
+    for (int64_t moment : {0, 1})
+      for (size_t group : {0, 1})
+        shares[group].push_back(mesh.batchShares(3, moment)[group]);
+    return shares;
+  };
+  using Moments = std::vector<Extents>;
+  for (bool hasReplicas : {false, true}) {
+    balance.inner.clear();
+    if (hasReplicas)
+      balance.replicas = {{.seconds = 1}, {.seconds = 1}};
+    auto [first, second] = sharesOfGroups();
+    // Three samples in two moments: nobody rests twice.
+    for (int device : {0, 1}) {
+      EXPECT_GT(first[0][device] + first[1][device], 0);
+      EXPECT_GT(second[0][device] + second[1][device], 0);
+    }
+    balance.inner[12] = balance.batch;
+    auto [third, fourth] = sharesOfGroups();
+    // Groups still take turns in having two samples.
+    EXPECT_EQ(third, (Moments{{1, 1}, {1, 0}}));
+    EXPECT_EQ(fourth, (Moments{{1, 0}, {1, 1}}));
+  }
 }
 
 // Finish times differ by less than a grain of the slower device.

@@ -60,6 +60,9 @@ struct MeshBalance {
   std::vector<int64_t> moments;
   int64_t period = 1;
 
+  /// Whether the devices of a group wait for one another in each micro-batch,
+  /// as they split something besides. Then turns save them no time.
+  bool isLockstep() const { return !inner.empty(); }
   /// Units of the mini-batch that all devices do in a second.
   double rate() const;
   /// The share of a group, its devices working together.

@@ -166,18 +166,28 @@ std::vector<Extents> MeshBalancer::samplesOf(const Mesh &mesh) const {
   return samples;
 }
 
-/// Seconds of the device that takes the longest.
+/// Seconds of the device that takes the longest; those of the slowest device in
+/// each micro-batch where they wait for one another.
 double MeshBalancer::finishOf(const Mesh &mesh) const {
-  double latest = 0;
   const MeshBalance &balance = mesh.getBalance();
-  ArrayRef<int64_t> moments = loads.getMoments();
-  double all = std::accumulate(moments.begin(), moments.end(), 0.0);
-  for (auto [g, samples] : llvm::enumerate(samplesOf(mesh)))
-    for (auto [i, count] : llvm::enumerate(samples)) {
-      const ShareCost &cost = balance.batch[g][i];
-      latest =
-          std::max(latest, double(count) * cost.seconds + all * cost.fixed);
+  double latest = 0;
+  for (size_t g = 0; g < mesh.getGroups().size(); ++g) {
+    std::vector<double> seconds(mesh.getGroups()[g].size(), 0);
+    double together = 0;
+    for (auto [moment, extent] : llvm::enumerate(loads.getMoments())) {
+      const Extents &shares = mesh.batchShares(extent, moment)[g];
+      double slowest = 0;
+      for (auto [i, share] : llvm::enumerate(shares)) {
+        const ShareCost &cost = balance.batch[g][i];
+        double own = double(share) * cost.seconds + double(extent) * cost.fixed;
+        seconds[i] += own;
+        slowest = std::max(slowest, own);
+      }
+      together += slowest;
     }
+    latest = std::max(
+        latest, balance.isLockstep() ? together : *llvm::max_element(seconds));
+  }
   return latest;
 }
 
