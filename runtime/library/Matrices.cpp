@@ -82,7 +82,8 @@ int32_t MatrixBatch::integer(const char *key, int64_t least,
 }
 
 LibraryFunction
-MatrixBatch::finish(std::function<void(const MatrixCall &)> body) const {
+MatrixBatch::finish(std::function<void(const MatrixCall &)> body,
+                    int64_t mostThreads) const {
   if (inputBytes.size() != request->inputs.size() ||
       outputBytes.size() != request->outputs.size())
     throw Error(name + " takes " + std::to_string(inputBytes.size()) +
@@ -100,15 +101,16 @@ MatrixBatch::finish(std::function<void(const MatrixCall &)> body) const {
     work = double(elementCount(element)) *
            std::max(result / count / std::max<double>(most, 1), 1.0);
   }
-  return [count = elementCount(batch), work, inputBytes = inputBytes,
-          outputBytes = outputBytes, body = std::move(body)](
-             std::span<void *const> inputs, std::span<void *const> outputs) {
+  return [count = elementCount(batch), work, mostThreads,
+          inputBytes = inputBytes, outputBytes = outputBytes,
+          body = std::move(body)](std::span<void *const> inputs,
+                                  std::span<void *const> outputs) {
     // Below some tens of microseconds waking a thread costs more than it
     // brings.
     constexpr double workPerThread = 1 << 15;
     int64_t threads = std::clamp<int64_t>(
         static_cast<int64_t>(static_cast<double>(count) * work / workPerThread),
-        1, getThreadCount());
+        1, std::min(getThreadCount(), mostThreads));
     parallelFor(count, threads, [&](int64_t begin, int64_t end) {
       MatrixCall call;
       call.inputs.resize(inputs.size());

@@ -18,6 +18,7 @@
 #include "library/Library.h"
 
 #include <complex>
+#include <cstdint>
 #include <type_traits>
 
 namespace whale::runtime {
@@ -90,9 +91,10 @@ public:
   bool flag(const char *key) const;
   int32_t integer(const char *key, int64_t least, int64_t most) const;
 
-  /// The function that runs `body` for each element. Throws Error if operands
-  /// are left over.
-  LibraryFunction finish(std::function<void(const MatrixCall &)> body) const;
+  /// The function that runs `body` for each element, on at most so many threads
+  /// at once. Throws Error if operands are left over.
+  LibraryFunction finish(std::function<void(const MatrixCall &)> body,
+                         int64_t mostThreads = INT64_MAX) const;
 
 private:
   void check(const std::vector<LibraryRequest::Tensor> &tensors,

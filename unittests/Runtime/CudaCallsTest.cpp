@@ -15,6 +15,7 @@
 
 #include "TransportScenario.h"
 #include "cuda/test/Machine.h"
+#include "device/cpu/Parallel.h"
 #include "device/cuda/Calls.h"
 #include "device/cuda/CudaDevice.h"
 
@@ -35,7 +36,7 @@ struct Case {
   enum { InGraph, OnGpu, OnHost } where;
 };
 
-/// Of real or complex elements of 4 or 8 bytes a part; batches of two.
+/// Of real or complex elements of 4 or 8 bytes a part; most batches are of two.
 std::vector<Case> casesOf(DType element, DType real) {
   constexpr DType i32 = DType::I32;
   auto e = [&](Shape shape) {
@@ -60,6 +61,12 @@ std::vector<Case> casesOf(DType element, DType real) {
       {"lapack.getrf", "{}", {wide}, {wide, i({2, 3}), info}, Case::OnGpu},
       {"lapack.geqrf", "{}", {tall}, {tall, e({2, 3})}, Case::OnGpu},
       {"lapack.geqrf", "{}", {wide}, {wide, e({2, 3})}, Case::OnGpu},
+      // So much work that the processor takes several threads.
+      {"lapack.geqrf",
+       "{}",
+       {e({8, 32, 48})},
+       {e({8, 32, 48}), e({8, 32})},
+       Case::OnGpu},
       {"lapack.orgqr", "{}", {tall, e({2, 3})}, {tall}, Case::OnGpu},
       {"lapack.geqp3",
        "{}",
@@ -253,6 +260,9 @@ void check(Machine &machine, const Case &each, std::mt19937 &random) {
       gpu, program, [](const KernelLaunch &) { return GpuKernel(); }, nullptr,
       0, {});
   device->attachThread();
+  // A rank has several.
+  int64_t before = getThreadCount();
+  setThreadCount(2);
   BufferTable table;
   for (int run = 0; run < 3; ++run) {
     for (size_t k = each.inputs.size(); k < buffers.size(); ++k)
@@ -277,6 +287,7 @@ void check(Machine &machine, const Case &each, std::mt19937 &random) {
                 1e-5)
           << "result " << k << ", run " << run;
   }
+  setThreadCount(before);
   device->bind(table, {});
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }

@@ -104,11 +104,15 @@ private:
     call.algorithm = "cuSOLVER";
     call.workspaceBytes = infoBytes + int64_t(count) * int64_t(sizeof(T));
     call.isRecordable = false;
-    auto run = batch.finish([context, body](const MatrixCall &matrices) {
-      char *memory = static_cast<char *>(context->workspace);
-      body(matrices, reinterpret_cast<T *>(memory + infoBytes),
-           reinterpret_cast<int *>(memory));
-    });
+    // They share the workspace and the handle.
+    constexpr int64_t mostThreads = 1;
+    auto run = batch.finish(
+        [context, body](const MatrixCall &matrices) {
+          char *memory = static_cast<char *>(context->workspace);
+          body(matrices, reinterpret_cast<T *>(memory + infoBytes),
+               reinterpret_cast<int *>(memory));
+        },
+        mostThreads);
     call.run = [context, table, run](std::span<void *const> inputs,
                                      std::span<void *const> outputs) {
       context->call(table->setStream, context->solver(), context->stream);
