@@ -323,6 +323,19 @@ TEST(CudaCalls, AreTheProcessorsWhereTheWorkspaceIsTooSmall) {
   EXPECT_TRUE(algorithm.starts_with("processor, as cuSOLVER takes "))
       << algorithm;
   EXPECT_TRUE(algorithm.ends_with(" where 256 are planned")) << algorithm;
+  // The least that an engine takes is 512 bytes.
+  Convolution convolution;
+  convolution.lhsType = convolution.rhsType = convolution.outType = DType::F32;
+  convolution.lhsShape = convolution.outShape = {1, 1, 4, 4};
+  convolution.rhsShape = {1, 1, 1, 1};
+  convolution.lhsDims = convolution.rhsDims =
+      convolution.outDims = {0, 1, {2, 3}};
+  convolution.windows.resize(2);
+  EXPECT_EQ(calls.find(convolution, {}, {}), nullptr);
+  algorithm = calls.algorithmOf(&convolution);
+  EXPECT_TRUE(algorithm.starts_with("processor, as cuDNN ")) << algorithm;
+  EXPECT_NE(algorithm.find(" has no plan within 256 bytes"), std::string::npos)
+      << algorithm;
 }
 
 } // namespace

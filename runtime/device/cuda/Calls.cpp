@@ -149,8 +149,14 @@ GpuCall prepareGpuConvolution(CallContext &context,
   DnnPlans plans =
       findConvolutionPlans(dnn, convolution, {handle}, context.workspaceBytes,
                            choices.areMeasured() ? mostMeasured : 1);
-  if (plans.empty())
-    return {};
+  if (plans.empty()) {
+    GpuCall ofProcessor;
+    ofProcessor.algorithm +=
+        ", as cuDNN " + std::to_string(dnn.getVersion.function()) +
+        " has no plan within " + std::to_string(context.workspaceBytes) +
+        " bytes of workspace: " + lastErrorOf(dnn);
+    return ofProcessor;
+  }
   auto [lhs, rhs, out] = tensorNumbers(convolution);
   auto run = [=, &context, &dnn](const DnnPlan &plan,
                                  std::span<void *const> inputs,
