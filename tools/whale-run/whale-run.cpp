@@ -211,6 +211,19 @@ static void setPatience(char **argv) {
           argv);
 }
 
+/// CLI would take the next argument for the value of "--option=".
+static void checkValues(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i) {
+    std::string_view argument = argv[i];
+    if (argument == "--")
+      return;
+    if (argument.starts_with("--") && argument.ends_with('=') &&
+        argument.find('=') + 1 == argument.size())
+      throw Error(std::string(argument.substr(0, argument.size() - 1)) +
+                  ": the value is empty");
+  }
+}
+
 int main(int argc, char **argv) {
   setPatience(argv);
   beginTool();
@@ -219,6 +232,7 @@ int main(int argc, char **argv) {
                "whale-run");
   addOptions(app, options);
   try {
+    checkValues(argc, argv);
     app.parse(argc, argv);
     if (options.processes > 0 && !std::getenv("WHALE_PROCESSES"))
       return runNode(options, {argv, argv + argc});
