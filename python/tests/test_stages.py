@@ -302,3 +302,46 @@ def test_scopes_and_a_number_of_stages():
     wh.init(wh.Config({"num_task_graph": 2}))
     with pytest.raises(wh.CompileError, match="leave num_task_graph or the"):
         wh.jit(step, cluster=2)(np.ones(4, np.float32))
+
+
+def between_scopes(case: str, h0: jax.Array, h1: jax.Array) -> jax.Array:
+    if case == "skip":
+        skip = 2 * h0
+        return h1 + skip
+    if case == "gate":
+        return jnp.tanh(h1) * jax.nn.sigmoid(h0)
+    mean = jnp.mean(h1, axis=-1, keepdims=True)
+    return (h1 - mean) * h0 + h0
+
+
+@pytest.mark.parametrize("case", ["skip", "gate", "norm"])
+def test_operations_between_scopes(case):
+    """They are where the last of what they read is made, and their gradients
+    where the first of what they feed is."""
+
+    def loss(params, x):
+        levels = jnp.floor(jnp.abs(x) * 3)
+        scaled = x * jnp.sqrt(levels + 1)
+        with wh.replicate(1, "first"):
+            h0 = jnp.tanh(jnp.sin(levels) @ params[0])
+        with wh.replicate(1, "second"):
+            h1 = (h0 + scaled) @ params[1]
+        h = between_scopes(case, h0, h1)
+        with wh.replicate(1, "third"):
+            h2 = h @ params[2]
+        return jnp.mean(h2**2) + 0.1 * jnp.mean(h0 * h1)
+
+    def step(params, x):
+        value, gradients = jax.value_and_grad(loss)(params, x)
+        return [w - 0.1 * g for w, g in zip(params, gradients, strict=True)], value
+
+    keys = jax.random.split(jax.random.key(0), 4)
+    params = [jax.random.normal(k, (4, 4)) for k in keys[:3]]
+    x = jax.random.normal(keys[3], (6, 4))
+    wh.init(wh.Config({"num_micro_batch": 3}))
+    actual = wh.jit(step, cluster=3, batch_argnums=(1,))(params, x)
+    expected = jax.jit(step)(params, x)
+    for a, b in zip(
+        jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

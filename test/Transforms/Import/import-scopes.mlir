@@ -123,3 +123,67 @@ func.func @main(%x: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {
   }
   return %0#0 : tensor<8xf32>
 }
+
+// -----
+
+// What is between scopes is where samples are when all that it reads is there:
+// behind "b", though what comes last in the text is of "a".
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.tanh {{.*}} name = "a"
+// CHECK:         stablehlo.sine {{.*}} name = "b"
+// CHECK:         stablehlo.negate {{.*}} name = "a"
+// CHECK:         stablehlo.add {{.*}} name = "b"
+// CHECK:         stablehlo.cosine {{.*}} name = "c"
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc("whale:replicate:1:0:a/tanh")
+  %1 = stablehlo.sine %0 : tensor<8xf32> loc("whale:replicate:1:1:b/sin")
+  %2 = stablehlo.negate %0 : tensor<8xf32> loc("neg")
+  %3 = stablehlo.add %1, %2 : tensor<8xf32> loc("add")
+  %4 = stablehlo.cosine %3 : tensor<8xf32> loc("whale:replicate:1:2:c/cos")
+  return %4 : tensor<8xf32>
+}
+
+// -----
+
+// What goes before scopes is where it is needed first, whatever comes first in
+// the text: "b" is, and feeds "c", but "a" feeds both.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.abs {{.*}} name = "a"
+// CHECK:         stablehlo.sine {{.*}} name = "b"
+// CHECK:         stablehlo.tanh {{.*}} name = "a"
+// CHECK:         stablehlo.add {{.*}} name = "b"
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.abs %x : tensor<8xf32> loc("abs")
+  %1 = stablehlo.sine %0 : tensor<8xf32> loc("whale:replicate:1:1:b/sin")
+  %2 = stablehlo.tanh %0 : tensor<8xf32> loc("whale:replicate:1:0:a/tanh")
+  %3 = stablehlo.add %1, %2 : tensor<8xf32> loc("whale:replicate:1:1:b/add")
+  return %3 : tensor<8xf32>
+}
+
+// -----
+
+// Backward, the cotangent of "b" is made of the forward value of "a", but
+// belongs to "b", to which it goes, as does what waits for "b" before it goes
+// on to "a".
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.multiply {{.*}} #whale.phase<backward>{{.*}} name = "b"
+// CHECK:         stablehlo.sine {{.*}} #whale.phase<backward>{{.*}} name = "b"
+// CHECK:         stablehlo.multiply {{.*}} #whale.phase<backward>{{.*}} name = "b"
+// CHECK:         stablehlo.add {{.*}} #whale.phase<backward>{{.*}} name = "b"
+// CHECK:         stablehlo.abs {{.*}} #whale.phase<backward>{{.*}} name = "a"
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc("jvp(whale:replicate:1:0:a)/tanh")
+  %1 = stablehlo.sine %0 : tensor<8xf32> loc("jvp(whale:replicate:1:1:b)/sin")
+  %2 = stablehlo.multiply %0, %1 : tensor<8xf32> loc("jvp()/mul")
+  %3 = stablehlo.cosine %2 : tensor<8xf32> loc("jvp(whale:replicate:1:2:c)/cos")
+  %4 = stablehlo.cosine %3 : tensor<8xf32> loc("transpose(jvp(whale:replicate:1:2:c))/cos")
+  %5 = stablehlo.multiply %4, %0 : tensor<8xf32> loc("transpose(jvp())/mul")
+  %6 = stablehlo.sine %5 : tensor<8xf32> loc("transpose(jvp(whale:replicate:1:1:b))/sin")
+  %7 = stablehlo.multiply %4, %1 : tensor<8xf32> loc("transpose(jvp())/mul")
+  %8 = stablehlo.add %6, %7 : tensor<8xf32> loc("transpose(jvp())/add")
+  %9 = stablehlo.abs %8 : tensor<8xf32> loc("transpose(jvp(whale:replicate:1:0:a))/abs")
+  return %9 : tensor<8xf32>
+}

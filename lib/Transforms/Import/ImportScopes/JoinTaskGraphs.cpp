@@ -11,13 +11,17 @@
 //
 // Each rule is a pass over the operations in their order, so that a chain of
 // them takes over the strategy that it begins with; what has no producer with
-// one then takes that of its first user, in reverse order. Updates are followed
+// one then takes that of a user, in reverse order. Of several TaskGraphs an
+// operation takes one that lets samples go through the scopes' TaskGraphs
+// without coming back: forward the last that feeds it, else the first that it
+// feeds; backward none before what it feeds. Updates are followed
 // from a parameter's next value back, through operations of its shape.
 // Constants follow their users. Cost: each pass is linear in the operations and
 // their uses.
 //
 //===----------------------------------------------------------------------===//
 
+#include "OrderTaskGraphs.h"
 #include "StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
@@ -35,14 +39,17 @@ public:
       : step(step), body(&main.front()), scopeOf(scopeOf),
         nextValues(findFeedback(main)) {}
 
-  /// Forward and backward operations: the latest producer, else a user.
+  /// Forward and backward operations: producers, else users.
   void joinGradient() {
+    ranks = rankTaskGraphs(step, body);
+    findBackwardUsers();
     for (auto &[op, info] : step)
       if (!info.strategy && !info.constant && info.phase != Phase::Apply)
         info.strategy = fromProducers(op, info);
     for (auto &[op, info] : llvm::reverse(step))
       if (!info.strategy && !info.constant && info.phase != Phase::Apply)
-        info.strategy = fromUsers(op, /*ofApply=*/false);
+        info.strategy = fromUsers(op, /*ofApply=*/false,
+                                  /*last=*/info.phase == Phase::Backward);
   }
 
   /// Apply operations: the parameter that they update.
@@ -60,13 +67,13 @@ public:
         info.strategy = fromUpdate(op);
     for (auto &[op, info] : llvm::reverse(step))
       if (!info.strategy && !info.constant && info.phase == Phase::Apply)
-        info.strategy = fromUsers(op, /*ofApply=*/true);
+        info.strategy = fromUsers(op, /*ofApply=*/true, /*last=*/false);
   }
 
   void joinConstants() {
     for (auto &[op, info] : llvm::reverse(step))
       if (info.constant && !info.strategy)
-        info.strategy = fromUsers(op, /*ofApply=*/true);
+        info.strategy = fromUsers(op, /*ofApply=*/true, /*last=*/false);
   }
 
 private:
@@ -75,38 +82,96 @@ private:
     return it == step.end() ? nullptr : &it->second;
   }
 
-  /// A backward operation prefers the TaskGraph of the forward value that it
-  /// uses to that of the cotangent, which is the one behind.
   StrategyAttr fromProducers(Operation *op, const StepOp &info) {
-    Operation *latest = nullptr;
-    bool latestIsForward = false;
+    StrategyAttr strategy =
+        info.phase == Phase::Backward
+            ? fromCotangents(op)
+            : fromProducers(op, Phase::Forward, /*last=*/true);
+    // Else it follows an update, or another gradient.
+    return strategy ? strategy : fromProducers(op, std::nullopt, /*last=*/true);
+  }
+
+  /// The TaskGraph of the producers of a phase that samples go through last, or
+  /// first; of several that feed each other, that of the latest producer.
+  StrategyAttr fromProducers(Operation *op, std::optional<Phase> phase,
+                             bool last) {
+    Operation *best = nullptr;
+    TaskGraphRank bestRank;
     forEachRead(op, [&](Value value) {
       Operation *producer = ancestorInMain(value.getDefiningOp(), body);
       const StepOp *from = lookup(producer);
-      if (!from || from->constant || !from->strategy)
+      if (!from || from->constant || !from->strategy ||
+          (phase && from->phase != phase))
         return;
-      bool isForward =
-          info.phase == Phase::Backward && from->phase == Phase::Forward;
-      if (!latest || (isForward && !latestIsForward) ||
-          (isForward == latestIsForward && latest->isBeforeInBlock(producer))) {
-        latest = producer;
-        latestIsForward = isForward;
+      TaskGraphRank rank = ranks.lookup(from->strategy);
+      bool isBetter = last ? bestRank < rank : rank < bestRank;
+      if (!best || isBetter ||
+          (rank == bestRank && best->isBeforeInBlock(producer))) {
+        best = producer;
+        bestRank = rank;
       }
     });
-    return latest ? lookup(latest)->strategy : nullptr;
+    return best ? lookup(best)->strategy : nullptr;
   }
 
-  StrategyAttr fromUsers(Operation *op, bool ofApply) {
-    Operation *first = nullptr;
+  /// A backward operation prefers the TaskGraph of the forward value that it
+  /// uses to that of the cotangent, which is the one behind. It is in none
+  /// behind that of a cotangent, and in none before one that it feeds.
+  StrategyAttr fromCotangents(Operation *op) {
+    StrategyAttr most = fromProducers(op, Phase::Backward, /*last=*/false);
+    StrategyAttr strategy = fromProducers(op, Phase::Forward, /*last=*/true);
+    if (!strategy || (most && ranks.lookup(most) < ranks.lookup(strategy)))
+      strategy = most;
+    StrategyAttr least = backwardUsers.lookup(op);
+    if (strategy && least && ranks.lookup(strategy) < ranks.lookup(least) &&
+        (!most || ranks.lookup(least) <= ranks.lookup(most)))
+      return least;
+    return strategy;
+  }
+
+  /// For each backward operation outside of scopes the last of the TaskGraphs
+  /// of scopes that it feeds backward.
+  void findBackwardUsers() {
+    for (auto &[op, info] : llvm::reverse(step)) {
+      if (info.strategy || info.phase != Phase::Backward)
+        continue;
+      StrategyAttr last;
+      for (Operation *user : op->getUsers()) {
+        Operation *ancestor = ancestorInMain(user, body);
+        const StepOp *to = lookup(ancestor);
+        if (!to || to->phase != Phase::Backward)
+          continue;
+        StrategyAttr strategy =
+            to->strategy ? to->strategy : backwardUsers.lookup(ancestor);
+        if (strategy && (!last || ranks.lookup(last) < ranks.lookup(strategy)))
+          last = strategy;
+      }
+      if (last)
+        backwardUsers[op] = last;
+    }
+  }
+
+  /// The TaskGraph of the users that samples go through first, or last; of
+  /// several that feed each other, and where updates count too, that of the
+  /// first user.
+  StrategyAttr fromUsers(Operation *op, bool ofApply, bool last) {
+    Operation *best = nullptr;
+    TaskGraphRank bestRank;
     for (Operation *user : op->getUsers()) {
       Operation *ancestor = ancestorInMain(user, body);
       const StepOp *info = lookup(ancestor);
       if (!info || !info->strategy || (info->phase == Phase::Apply && !ofApply))
         continue;
-      if (!first || ancestor->isBeforeInBlock(first))
-        first = ancestor;
+      TaskGraphRank rank =
+          ofApply ? TaskGraphRank() : ranks.lookup(info->strategy);
+      bool isBetter = last ? bestRank < rank : rank < bestRank;
+      if (!best || isBetter ||
+          (rank == bestRank && ancestor->isBeforeInBlock(best))) {
+        best = ancestor;
+        bestRank = rank;
+      }
     }
-    return first ? lookup(first)->strategy : nullptr;
+    return best ? lookup(best)->strategy : nullptr;
   }
 
   /// A state argument belongs to the TaskGraph that first uses it forward.
@@ -207,6 +272,8 @@ private:
   StrategyOfOp scopeOf;
   SmallVector<std::optional<unsigned>> nextValues;
   DenseMap<Value, StrategyAttr> parameters;
+  DenseMap<StrategyAttr, TaskGraphRank> ranks;
+  DenseMap<Operation *, StrategyAttr> backwardUsers;
 };
 
 } // namespace

@@ -58,8 +58,8 @@ using StrategyOfOp = llvm::function_ref<StrategyAttr(mlir::Operation *)>;
 
 /// Gives operations outside of scopes a strategy. With a default strategy,
 /// forward and backward operations take it; without one, they join the
-/// TaskGraph of their latest producer, else that of their first user. Apply
-/// operations follow the parameter that they update.
+/// TaskGraph of a producer, else that of a user, such that no sample comes back
+/// to a TaskGraph. Apply operations follow the parameter that they update.
 void joinTaskGraphs(Step &step, mlir::func::FuncOp main,
                     StrategyAttr defaultStrategy, StrategyOfOp scopeOf);
 
