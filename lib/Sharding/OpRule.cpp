@@ -191,6 +191,9 @@ std::optional<OpRule> getOpRule(Operation *op) {
 std::optional<SubFactor> findSubFactor(const OpRule &rule,
                                        const DimFactors &dims,
                                        const DimPiece &piece) {
+  // An empty dimension has no pieces.
+  if (piece.minor * piece.extent == 0)
+    return std::nullopt;
   int64_t minor = 1;
   for (unsigned factor : llvm::reverse(dims[piece.dim])) {
     int64_t extent = rule.factors[factor].extent;

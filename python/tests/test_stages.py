@@ -345,3 +345,39 @@ def test_operations_between_scopes(case):
         jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True
     ):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("count, strategy", [(2, "replicate"), (3, "split")])
+def test_arrays_without_elements(count, strategy):
+    """Inputs, parameters and stacks of no layers, in stages of their own."""
+
+    def loss(params, x, extra):
+        h = jnp.tanh(x @ params["w"][0]) @ params["w"][1] + extra @ params["extra"]
+        h, sums = jax.lax.scan(
+            lambda h, w: (h @ w, jnp.sum(h)), h, params["layers"]
+        )
+        h = jnp.concatenate([h, extra], axis=1) @ params["w"][2]
+        h = jnp.sin(h) + extra @ params["extra"]
+        penalty = jnp.sum(params["extra"] ** 2) + jnp.sum(params["layers"])
+        return jnp.mean(h**2) + jnp.sum(sums) + penalty, 2 * extra
+
+    def step(params, x, extra):
+        value, gradients = jax.value_and_grad(loss, has_aux=True)(params, x, extra)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, params, gradients), value
+
+    keys = jax.random.split(jax.random.key(0), 4)
+    params = {
+        "w": [jax.random.normal(k, (4, 4)) for k in keys[:3]],
+        "extra": jnp.zeros((0, 4)),
+        "layers": jnp.zeros((0, 4, 4)),
+    }
+    args = params, jax.random.normal(keys[3], (5, 4)), jnp.zeros((5, 0))
+    wh.init(wh.Config({"num_micro_batch": 2, "num_task_graph": count}))
+    wh.set_default_strategy(getattr(wh, strategy)(2))
+    program = wh.jit(step, cluster=2 * count, batch_argnums=(1, 2))
+    for a, b in zip(
+        jax.tree.leaves(program(*args)), jax.tree.leaves(jax.jit(step)(*args)),
+        strict=True,
+    ):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)

@@ -203,10 +203,14 @@ void RankClassBuilder::map(Value value, Value local) {
 
 Value RankClassBuilder::getOperand(OpOperand &operand) {
   Value local = lookup(operand.get());
-  if (!local && isLate(operand.get().getDefiningOp())) {
-    if (failed(visitHere(operand.get().getDefiningOp())))
+  // Task graphs of a moment return constants that nothing in them has used.
+  Value source = lookThroughTaskGraph(operand.get());
+  if (!local && isLate(source.getDefiningOp())) {
+    if (failed(visitHere(source.getDefiningOp())))
       return {};
-    local = lookup(operand.get());
+    local = lookup(source);
+    if (local && source != operand.get())
+      map(operand.get(), local);
   }
   if (!local)
     operand.getOwner()->emitError("operand #")
