@@ -373,3 +373,27 @@ def test_batch_statistics_are_an_error_at_their_line() -> None:
         program(jnp.ones((4, 4)), jnp.ones((8, 4)))
     assert "test_pipelines.py" in str(error.value)
     assert "whole mini-batch" in str(error.value)
+
+
+def test_counts_of_samples_that_no_stage_uses() -> None:
+    """Each device computes them for each micro-batch."""
+
+    def step(weights: Any, seen: jax.Array, x: jax.Array, mask: jax.Array) -> Any:
+        def loss(weights: Any) -> jax.Array:
+            with wh.replicate(1, "first"):
+                h = jnp.tanh(x @ weights[0])
+            with wh.replicate(1, "second"):
+                return jnp.mean((h @ weights[1]) ** 2)
+
+        value, gradients = jax.value_and_grad(loss)(weights)
+        weights = [w - 0.1 * g for w, g in zip(weights, gradients, strict=True)]
+        return weights, seen + jnp.sum(mask, axis=1), value
+
+    keys = jax.random.split(jax.random.key(0), 4)
+    weights = [jax.random.normal(key, (4, 4)) for key in keys[:2]]
+    mask = jax.random.bernoulli(keys[2], 0.5, (6, 3))
+    x = jax.random.normal(keys[3], (6, 4))
+    arguments = weights, jnp.arange(6), x, mask
+    wh.init(wh.Config({"num_micro_batch": 3}))
+    program = wh.jit(step, cluster=2, batch_argnums=(1, 2, 3))
+    assert_close(program(*arguments), jax.jit(step)(*arguments))

@@ -167,10 +167,15 @@ MomentOrder::itemsOf(DeviceId device,
   llvm::DenseSet<Operation *> own;
   llvm::DenseMap<std::pair<Region *, Operation *>, SmallVector<ReshardOp>>
       exchanges, slices;
+  // Task graphs of no stage, which only use what enters the micro-batch: each
+  // device computes them.
+  llvm::DenseMap<Region *, SmallVector<Operation *>> shared;
   for (Region &body : loop.getBodies())
     for (Operation &op : body.getOps()) {
       if (auto graph = dyn_cast<TaskGraphOp>(op)) {
         VirtualDeviceOp devices = devicesOf(graph);
+        if (!devices)
+          shared[&body].push_back(graph);
         if (devices && llvm::is_contained(devices.getDevices(), device))
           own.insert(graph);
       }
@@ -195,6 +200,10 @@ MomentOrder::itemsOf(DeviceId device,
     for (ReshardOp reshard : reshards)
       items.push_back({reshard, moment});
   };
+  auto addShared = [&](int64_t moment) {
+    for (Operation *graph : shared.lookup(loop.getBody(moment).getParent()))
+      items.push_back({graph, moment});
+  };
   for (const MomentItem &item : order) {
     Region *body = item.op->getParentRegion();
     bool isOwn = own.contains(item.op);
@@ -203,6 +212,7 @@ MomentOrder::itemsOf(DeviceId device,
     hasStarted.set(item.moment);
     if (isOwn && !hasEntered[item.moment]) {
       add(slices.lookup({body, nullptr}), item.moment);
+      addShared(item.moment);
       hasEntered.set(item.moment);
     }
     if (isOwn)
@@ -212,6 +222,9 @@ MomentOrder::itemsOf(DeviceId device,
     if (isOwn)
       add(slices.lookup({body, item.op}), item.moment);
   }
+  for (unsigned moment = 0; moment < hasEntered.size(); ++moment)
+    if (!hasEntered[moment])
+      addShared(moment);
   return items;
 }
 
