@@ -165,9 +165,8 @@ static OpRule convolution(hlo::ConvolutionOp op) {
 }
 
 /// The leading dimensions, all but the last `tail` of the first operand, are a
-/// batch; the others are whole.
-static OpRule batched(Operation *op, int64_t tail) {
-  OpRuleBuilder builder(op);
+/// batch.
+static void addBatch(OpRuleBuilder &builder, Operation *op, int64_t tail) {
   int64_t batch = builder.rank(operandRef(0)) - tail;
   for (int64_t dim = 0; dim < batch; ++dim) {
     SmallVector<std::pair<TensorRef, unsigned>> places;
@@ -177,7 +176,32 @@ static OpRule batched(Operation *op, int64_t tail) {
       places.push_back({resultRef(i), unsigned(dim)});
     builder.same(places);
   }
+}
+
+/// The dimensions that are no batch are whole.
+static OpRule batched(Operation *op, int64_t tail) {
+  OpRuleBuilder builder(op);
+  addBatch(builder, op, tail);
   return builder.take();
+}
+
+/// Each column of the right-hand side (row, for x op(a) = b) is a system of its
+/// own.
+static OpRule triangularSolve(Operation *op, bool isLeft) {
+  OpRuleBuilder builder(op);
+  addBatch(builder, op, 2);
+  unsigned dim = builder.rank(operandRef(1)) - (isLeft ? 1 : 2);
+  builder.same({{operandRef(1), dim}, {resultRef(0), dim}});
+  return builder.take();
+}
+
+/// Whether the call of trsm solves op(a) x = b; nullopt where it does not say.
+static std::optional<bool> solvesFromLeft(hlo::CustomCallOp op) {
+  auto config = op->getAttrOfType<DictionaryAttr>("mhlo.backend_config");
+  auto side = config ? config.getAs<IntegerAttr>("side") : IntegerAttr();
+  if (!side || op->getNumOperands() != 2)
+    return std::nullopt;
+  return side.getValue() == 'L';
 }
 
 /// Heads and samples are computed alone. So are rows whose number doesn't
@@ -220,12 +244,17 @@ std::optional<OpRule> getContractionRule(Operation *op) {
       .Case<AttentionOp, AttentionGradientOp>(
           [](auto op) { return attention(op); })
       .Case([](hlo::FftOp op) { return batched(op, op.getFftLength().size()); })
-      .Case<hlo::CholeskyOp, hlo::TriangularSolveOp>(
-          [](auto op) { return batched(op, 2); })
+      .Case([](hlo::CholeskyOp op) { return batched(op, 2); })
+      .Case([](hlo::TriangularSolveOp op) {
+        return triangularSolve(op, op.getLeftSide());
+      })
       .Case([](hlo::CustomCallOp op) -> Result {
         auto routine = getLapackRoutine(op.getCallTargetName());
         if (!routine)
           return std::nullopt;
+        if (*routine == "trsm")
+          if (std::optional<bool> isLeft = solvesFromLeft(op))
+            return triangularSolve(op, *isLeft);
         return batched(op, *routine == "gtsv" ? 1 : 2);
       })
       .Default([](Operation *) { return std::nullopt; });

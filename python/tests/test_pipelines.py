@@ -397,3 +397,26 @@ def test_counts_of_samples_that_no_stage_uses() -> None:
     wh.init(wh.Config({"num_micro_batch": 3}))
     program = wh.jit(step, cluster=2, batch_argnums=(1, 2, 3))
     assert_close(program(*arguments), jax.jit(step)(*arguments))
+
+
+@pytest.mark.parametrize("ranks, count", [(1, 2), (3, 2), (8, 1)])
+@pytest.mark.parametrize("strategy", ["replicate", "split"])
+def test_systems_whose_right_hand_sides_are_samples(
+    ranks: int, count: int, strategy: str
+) -> None:
+    def step(weights: jax.Array, x: jax.Array) -> Any:
+        def loss(weights: jax.Array) -> Any:
+            matrix = jnp.tril(weights, -1) + jnp.eye(4)
+            h = jax.scipy.linalg.solve_triangular(matrix, (x @ weights).T, lower=True)
+            rows = jnp.sum(h.T**2, axis=1) - jnp.sum(x @ weights, axis=1)
+            return jnp.mean(rows), h
+
+        value, gradients = jax.value_and_grad(loss, has_aux=True)(weights)
+        return weights - 0.1 * gradients, value
+
+    keys = jax.random.split(jax.random.key(0))
+    arguments = jax.random.normal(keys[0], (4, 4)), jax.random.normal(keys[1], (5, 4))
+    wh.init(wh.Config({"num_micro_batch": count}))
+    wh.set_default_strategy(getattr(wh, strategy)(ranks))
+    program = wh.jit(step, cluster=ranks, batch_argnums=(1,))
+    assert_close(program(*arguments), jax.jit(step)(*arguments))
