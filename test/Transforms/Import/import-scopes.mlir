@@ -187,3 +187,28 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %9 = stablehlo.abs %8 : tensor<8xf32> loc("transpose(jvp(whale:replicate:1:0:a))/abs")
   return %9 : tensor<8xf32>
 }
+
+// -----
+
+// Of two towers, neither of which feeds the other, it is the latest producer
+// that counts, also where more goes before the other one. What is of the second
+// by that comes behind the first from then on.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.tanh {{.*}} name = "a0"
+// CHECK:         stablehlo.sine {{.*}} name = "a1"
+// CHECK:         stablehlo.cosine {{.*}} name = "b"
+// CHECK:         stablehlo.multiply {{.*}} name = "b"
+// CHECK:         stablehlo.negate {{.*}} name = "a1"
+// CHECK:         stablehlo.add {{.*}} name = "b"
+// CHECK:         stablehlo.abs {{.*}} name = "c"
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.tanh %x : tensor<8xf32> loc("whale:replicate:1:0:a0/tanh")
+  %1 = stablehlo.sine %0 : tensor<8xf32> loc("whale:replicate:1:1:a1/sin")
+  %2 = stablehlo.cosine %x : tensor<8xf32> loc("whale:replicate:1:2:b/cos")
+  %3 = stablehlo.multiply %1, %2 : tensor<8xf32> loc("mul")
+  %4 = stablehlo.negate %1 : tensor<8xf32> loc("neg")
+  %5 = stablehlo.add %3, %4 : tensor<8xf32> loc("add")
+  %6 = stablehlo.abs %5 : tensor<8xf32> loc("whale:replicate:1:3:c/abs")
+  return %6 : tensor<8xf32>
+}

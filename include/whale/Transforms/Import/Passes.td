@@ -65,12 +65,14 @@ def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
     value is a result (`whale.fed_by`, or the first order-preserving match).
 
     Operations outside of every scope take the module's
-    `whale.default_strategy`; without one they join, of the TaskGraphs of their
-    producers, the one that samples go through last, else of those of their
-    users the first; backward it is the other way round. Operations of the apply
-    phase follow the parameter that they update, constants their users. A loop
-    outside of scopes has the one that most of its operations have; what a scan
-    stores in stacks belongs to the scope that reads it.
+    `whale.default_strategy`; without one they join the TaskGraph of their
+    latest producer, else that of their first user. So that samples don't come
+    back to a TaskGraph, one that feeds that of another producer is not taken,
+    nor one that another user's feeds; backward it is the other way round.
+    Operations of the apply phase follow the parameter that they update,
+    constants their users. A loop outside of scopes has the one that most of its
+    operations have; what a scan stores in stacks belongs to the scope that
+    reads it.
 
     Example:
     ```mlir

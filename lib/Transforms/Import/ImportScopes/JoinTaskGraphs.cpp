@@ -10,11 +10,12 @@
 // scopes. Out: a strategy for the others.
 //
 // Each rule is a pass over the operations in their order, so that a chain of
-// them takes over the strategy that it begins with; what has no producer with
-// one then takes that of a user, in reverse order. Of several TaskGraphs an
-// operation takes one that lets samples go through the scopes' TaskGraphs
-// without coming back: forward the last that feeds it, else the first that it
-// feeds; backward none before what it feeds. Updates are followed
+// them takes over the strategy that it begins with, that of its latest
+// producer; what has no producer with one then takes that of its first user, in
+// reverse order. So that samples don't come back to a TaskGraph, forward a
+// producer's is not taken if it feeds that of another producer, nor a user's if
+// that of another user feeds it; backward it is the other way round. Updates
+// are followed
 // from a parameter's next value back, through operations of its shape.
 // Constants follow their users. Cost: each pass is linear in the operations and
 // their uses.
@@ -41,15 +42,19 @@ public:
 
   /// Forward and backward operations: producers, else users.
   void joinGradient() {
-    ranks = rankTaskGraphs(step, body);
+    order = TaskGraphOrder(step, body);
     findBackwardUsers();
     for (auto &[op, info] : step)
-      if (!info.strategy && !info.constant && info.phase != Phase::Apply)
+      if (!info.strategy && !info.constant && info.phase != Phase::Apply) {
         info.strategy = fromProducers(op, info);
+        noteFeeds(op, info);
+      }
     for (auto &[op, info] : llvm::reverse(step))
-      if (!info.strategy && !info.constant && info.phase != Phase::Apply)
+      if (!info.strategy && !info.constant && info.phase != Phase::Apply) {
         info.strategy = fromUsers(op, /*ofApply=*/false,
                                   /*last=*/info.phase == Phase::Backward);
+        noteUsers(op, info);
+      }
   }
 
   /// Apply operations: the parameter that they update.
@@ -91,27 +96,73 @@ private:
     return strategy ? strategy : fromProducers(op, std::nullopt, /*last=*/true);
   }
 
-  /// The TaskGraph of the producers of a phase that samples go through last, or
-  /// first; of several that feed each other, that of the latest producer.
-  StrategyAttr fromProducers(Operation *op, std::optional<Phase> phase,
-                             bool last) {
-    Operation *best = nullptr;
-    TaskGraphRank bestRank;
+  /// The strategies of the producers of a phase, each with its latest one.
+  llvm::MapVector<StrategyAttr, Operation *>
+  getProducers(Operation *op, std::optional<Phase> phase) {
+    llvm::MapVector<StrategyAttr, Operation *> producers;
     forEachRead(op, [&](Value value) {
       Operation *producer = ancestorInMain(value.getDefiningOp(), body);
       const StepOp *from = lookup(producer);
       if (!from || from->constant || !from->strategy ||
           (phase && from->phase != phase))
         return;
-      TaskGraphRank rank = ranks.lookup(from->strategy);
-      bool isBetter = last ? bestRank < rank : rank < bestRank;
-      if (!best || isBetter ||
-          (rank == bestRank && best->isBeforeInBlock(producer))) {
-        best = producer;
-        bestRank = rank;
-      }
+      Operation *&latest = producers[from->strategy];
+      if (!latest || latest->isBeforeInBlock(producer))
+        latest = producer;
     });
-    return best ? lookup(best)->strategy : nullptr;
+    return producers;
+  }
+
+  /// The strategies of the users, each with its first one.
+  llvm::MapVector<StrategyAttr, Operation *> getUsers(Operation *op,
+                                                      bool ofApply) {
+    llvm::MapVector<StrategyAttr, Operation *> users;
+    for (Operation *user : op->getUsers()) {
+      Operation *ancestor = ancestorInMain(user, body);
+      const StepOp *info = lookup(ancestor);
+      if (!info || !info->strategy || (info->phase == Phase::Apply && !ofApply))
+        continue;
+      Operation *&first = users[info->strategy];
+      if (!first || ancestor->isBeforeInBlock(first))
+        first = ancestor;
+    }
+    return users;
+  }
+
+  /// Drops the TaskGraphs that samples leave before another one, or enter
+  /// behind another one.
+  void keepEnds(llvm::MapVector<StrategyAttr, Operation *> &candidates,
+                bool last) {
+    auto all = candidates;
+    candidates.remove_if([&](const auto &candidate) {
+      return llvm::any_of(all, [&](const auto &other) {
+        return last ? order.isBefore(candidate.first, other.first)
+                    : order.isBefore(other.first, candidate.first);
+      });
+    });
+  }
+
+  /// That of the latest producer of a phase, but none that samples leave before
+  /// they reach another producer's, or, unless `last`, behind another's.
+  StrategyAttr fromProducers(Operation *op, std::optional<Phase> phase,
+                             bool last) {
+    auto producers = getProducers(op, phase);
+    keepEnds(producers, last);
+    auto latest = llvm::max_element(producers, [](auto &one, auto &other) {
+      return one.second->isBeforeInBlock(other.second);
+    });
+    return latest == producers.end() ? nullptr : latest->first;
+  }
+
+  /// That of the first user, likewise. Where updates count, any will do.
+  StrategyAttr fromUsers(Operation *op, bool ofApply, bool last) {
+    auto users = getUsers(op, ofApply);
+    if (!ofApply)
+      keepEnds(users, last);
+    auto first = llvm::min_element(users, [](auto &one, auto &other) {
+      return one.second->isBeforeInBlock(other.second);
+    });
+    return first == users.end() ? nullptr : first->first;
   }
 
   /// A backward operation prefers the TaskGraph of the forward value that it
@@ -120,11 +171,11 @@ private:
   StrategyAttr fromCotangents(Operation *op) {
     StrategyAttr most = fromProducers(op, Phase::Backward, /*last=*/false);
     StrategyAttr strategy = fromProducers(op, Phase::Forward, /*last=*/true);
-    if (!strategy || (most && ranks.lookup(most) < ranks.lookup(strategy)))
+    if (!strategy || (most && order.isBefore(most, strategy)))
       strategy = most;
     StrategyAttr least = backwardUsers.lookup(op);
-    if (strategy && least && ranks.lookup(strategy) < ranks.lookup(least) &&
-        (!most || ranks.lookup(least) <= ranks.lookup(most)))
+    if (strategy && least && order.isBefore(strategy, least) &&
+        !(most && order.isBefore(most, least)))
       return least;
     return strategy;
   }
@@ -143,7 +194,7 @@ private:
           continue;
         StrategyAttr strategy =
             to->strategy ? to->strategy : backwardUsers.lookup(ancestor);
-        if (strategy && (!last || ranks.lookup(last) < ranks.lookup(strategy)))
+        if (strategy && (!last || order.isBefore(last, strategy)))
           last = strategy;
       }
       if (last)
@@ -151,27 +202,24 @@ private:
     }
   }
 
-  /// The TaskGraph of the users that samples go through first, or last; of
-  /// several that feed each other, and where updates count too, that of the
-  /// first user.
-  StrategyAttr fromUsers(Operation *op, bool ofApply, bool last) {
-    Operation *best = nullptr;
-    TaskGraphRank bestRank;
-    for (Operation *user : op->getUsers()) {
-      Operation *ancestor = ancestorInMain(user, body);
-      const StepOp *info = lookup(ancestor);
-      if (!info || !info->strategy || (info->phase == Phase::Apply && !ofApply))
-        continue;
-      TaskGraphRank rank =
-          ofApply ? TaskGraphRank() : ranks.lookup(info->strategy);
-      bool isBetter = last ? bestRank < rank : rank < bestRank;
-      if (!best || isBetter ||
-          (rank == bestRank && ancestor->isBeforeInBlock(best))) {
-        best = ancestor;
-        bestRank = rank;
-      }
-    }
-    return best ? lookup(best)->strategy : nullptr;
+  /// What an operation that has joined reads orders TaskGraphs, too: else two
+  /// that don't feed each other in scopes could do so by what joins them.
+  void noteFeeds(Operation *op, const StepOp &info) {
+    for (auto [strategy, producer] : getProducers(op, info.phase))
+      note(strategy, info.strategy, *info.phase);
+  }
+
+  void noteUsers(Operation *op, const StepOp &info) {
+    for (auto [strategy, user] : getUsers(op, /*ofApply=*/false))
+      if (lookup(user)->phase == info.phase)
+        note(info.strategy, strategy, *info.phase);
+  }
+
+  void note(StrategyAttr from, StrategyAttr to, Phase phase) {
+    if (from && to && phase == Phase::Forward)
+      order.addFeed(from, to);
+    else if (from && to)
+      order.addFeed(to, from);
   }
 
   /// A state argument belongs to the TaskGraph that first uses it forward.
@@ -272,7 +320,7 @@ private:
   StrategyOfOp scopeOf;
   SmallVector<std::optional<unsigned>> nextValues;
   DenseMap<Value, StrategyAttr> parameters;
-  DenseMap<StrategyAttr, TaskGraphRank> ranks;
+  TaskGraphOrder order;
   DenseMap<Operation *, StrategyAttr> backwardUsers;
 };
 

@@ -16,19 +16,39 @@
 
 #include "StepAnalysis.h"
 
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
-#include <utility>
+#include <vector>
 
 namespace whale {
 
-/// Of a TaskGraph that feeds another, directly or not, the rank is less; those
-/// that feed each other have the same.
-using TaskGraphRank = std::pair<unsigned, unsigned>;
+/// Which TaskGraphs samples leave before which: those that feed another,
+/// directly or not, and are not fed by it.
+class TaskGraphOrder {
+public:
+  /// Of no TaskGraphs.
+  TaskGraphOrder() = default;
+  /// By the forward operations that have a strategy, and those without that
+  /// are between them.
+  TaskGraphOrder(const Step &step, mlir::Block *body);
 
-/// Ranks the TaskGraphs by the forward operations that have a strategy, and by
-/// those without that are between them.
-llvm::DenseMap<StrategyAttr, TaskGraphRank> rankTaskGraphs(const Step &step,
-                                                           mlir::Block *body);
+  /// Whether samples leave `one` before `other`. False where neither feeds the
+  /// other, and where each does.
+  bool isBefore(StrategyAttr one, StrategyAttr other) const;
+
+  /// Notes that an operation of `to` reads what one of `from` makes.
+  void addFeed(StrategyAttr from, StrategyAttr to);
+
+private:
+  void addFeeders(mlir::Operation *op, const StepOp &info, mlir::Block *body);
+  void close();
+
+  llvm::DenseMap<StrategyAttr, unsigned> indices;
+  /// For each TaskGraph those that feed it.
+  std::vector<llvm::BitVector> feeders;
+  /// The TaskGraphs whose values an operation hands on.
+  llvm::DenseMap<mlir::Operation *, llvm::BitVector> sources;
+};
 
 } // namespace whale
 
