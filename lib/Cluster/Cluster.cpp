@@ -59,6 +59,19 @@ void Cluster::numberDevices() {
     }
 }
 
+double Efficiency::at(double flops) const {
+  auto above = std::ranges::upper_bound(points, flops, {},
+                                        &std::pair<double, double>::first);
+  if (above == points.begin())
+    return above->second;
+  auto below = std::prev(above);
+  if (above == points.end())
+    return below->second;
+  double part =
+      std::log(flops / below->first) / std::log(above->first / below->first);
+  return below->second + part * (above->second - below->second);
+}
+
 Cluster Cluster::ofRanks(int64_t count) { return parse(std::to_string(count)); }
 
 static Json toJson(const Link &link) {
@@ -82,12 +95,22 @@ static Json toJson(const DeviceKind &kind) {
   if (kind.arch != (builtin ? builtin->arch : ""))
     json["arch"] = kind.arch;
   Json efficiency = Json::object();
-  for (size_t i = 0; i < kNumOpClasses; ++i)
-    if (kind.efficiency[i] != 1)
-      efficiency[std::string(stringifyOpClass(OpClass(i)))] =
-          kind.efficiency[i];
+  for (size_t i = 0; i < kNumOpClasses; ++i) {
+    if (kind.efficiency[i] == Efficiency())
+      continue;
+    Json &own = efficiency[std::string(stringifyOpClass(OpClass(i)))];
+    const auto &points = kind.efficiency[i].points;
+    if (points.front().first == 0) {
+      own = points.front().second;
+      continue;
+    }
+    for (auto [flops, share] : points)
+      own.push_back({flops, share});
+  }
   if (!efficiency.empty())
     json["efficiency"] = efficiency;
+  if (kind.powerW > 0)
+    json["power_w"] = kind.powerW;
   return json;
 }
 

@@ -211,9 +211,27 @@ private:
 };
 } // namespace
 
+/// A number, or a curve of FLOPs and shares.
+static Efficiency readEfficiency(const Field &field, const NumberRange &range) {
+  if (!field.value().is_array())
+    return {{{0, field.within(range)}}};
+  Efficiency efficiency{{}};
+  for (const Field &point : field.list()) {
+    std::vector<Field> numbers = point.list();
+    if (numbers.size() != 2)
+      point.fail("expected FLOPs and a share, found " +
+                 std::to_string(numbers.size()) + " elements");
+    double flops = numbers[0].within(kFlopsRange);
+    if (!efficiency.points.empty() && flops <= efficiency.points.back().first)
+      numbers[0].fail("expected more FLOPs than in the point before");
+    efficiency.points.emplace_back(flops, numbers[1].within(range));
+  }
+  return efficiency;
+}
+
 DeviceKind Reader::readKind(const std::string &name, const Field &field) {
-  field.object(
-      {"flops", "memory_bytes", "memory_bandwidth", "arch", "efficiency"});
+  field.object({"flops", "memory_bytes", "memory_bandwidth", "arch",
+                "efficiency", "power_w"});
   // A file may change one number of a built-in kind and leave out the rest.
   std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
   DeviceKind kind = builtin.value_or(DeviceKind());
@@ -236,8 +254,8 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
   if (std::optional<Field> arch = field.get("arch"))
     kind.arch = arch->architecture();
   if (std::optional<Field> efficiency = field.get("efficiency")) {
-    if (efficiency->value().is_number()) {
-      kind.efficiency.fill(efficiency->within(kEfficiencyRange));
+    if (efficiency->value().is_number() || efficiency->value().is_array()) {
+      kind.efficiency.fill(readEfficiency(*efficiency, kEfficiencyRange));
     } else {
       std::vector<std::string_view> names;
       for (size_t i = 0; i < kNumOpClasses; ++i)
@@ -245,11 +263,14 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
       efficiency->object(names);
       for (size_t i = 0; i < kNumOpClasses; ++i)
         if (std::optional<Field> value = efficiency->get(names[i]))
-          kind.efficiency[i] = value->within(OpClass(i) == OpClass::Convolution
-                                                 ? kConvolutionEfficiencyRange
-                                                 : kEfficiencyRange);
+          kind.efficiency[i] =
+              readEfficiency(*value, OpClass(i) == OpClass::Convolution
+                                         ? kConvolutionEfficiencyRange
+                                         : kEfficiencyRange);
     }
   }
+  if (std::optional<Field> power = field.get("power_w"))
+    kind.powerW = power->within(kPowerRange);
   return kind;
 }
 

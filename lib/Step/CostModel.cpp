@@ -69,7 +69,8 @@ private:
 
 double RooflineModel::opSeconds(const OpCost &op, int64_t device) const {
   const DeviceKind &kind = cluster.kindOf(device);
-  double rate = kind.peakFlops(op.dtype) * kind.efficiency[size_t(op.opClass)];
+  double rate = kind.peakFlops(op.dtype) *
+                kind.efficiency[size_t(op.opClass)].at(op.flops);
   assert(rate > 0 && std::isfinite(op.flops) && std::isfinite(op.bytes) &&
          "costs are finite");
   return std::max(op.flops / rate, op.bytes / kind.memoryBandwidth) *

@@ -91,7 +91,10 @@ TEST(Cluster, RoundTrips) {
        {std::string_view(kExample), std::string_view("3"),
         std::string_view(R"({"kinds": {"A100": {"efficiency": {"matmul": 0.5}},
           "x": {"flops": {"f64": 1.1}, "memory_bytes": 1,
-                "memory_bandwidth": 3.3, "efficiency": 0.7}},
+                "memory_bandwidth": 3.3, "efficiency": 0.7, "power_w": 250},
+          "y": {"flops": {"f32": 1}, "memory_bytes": 1, "memory_bandwidth": 1,
+                "efficiency": {"matmul": [[1e6, 0.1], [1e9, 0.7]],
+                               "other": [[1, 0.5]]}}},
           "nodes": [{"count": 3, "link": {"latency": 0.1},
             "devices": [{"kind": "A100", "slowdown": 1.1}, {"kind": "x"}],
             "host": {"memory_bytes": 1e18, "bandwidth": 1.3}}]})")}) {
@@ -160,7 +163,39 @@ TEST(Cluster, ConvolutionsMayNeedFewerFlopsThanCounted) {
   Cluster cluster = Cluster::parse(
       R"({"kinds": {"V100": {"efficiency": {"convolution": 4}}},
           "nodes": [{"devices": [{"kind": "V100"}]}]})");
-  EXPECT_EQ(cluster.kindOf(0).efficiency[size_t(OpClass::Convolution)], 4);
+  EXPECT_EQ(cluster.kindOf(0).efficiency[size_t(OpClass::Convolution)].at(1),
+            4);
+}
+
+TEST(Cluster, EfficienciesMayBeCurves) {
+  Cluster cluster = Cluster::parse(
+      R"({"kinds": {"V100": {"efficiency": {"matmul": [[1e2, 0.2], [1e4, 0.6]],
+                                            "other": 0.5}}},
+          "nodes": [{"devices": [{"kind": "V100"}]}]})");
+  const auto &kind = cluster.kindOf(0);
+  const Efficiency &products = kind.efficiency[size_t(OpClass::Matmul)];
+  for (auto [flops, share] :
+       {std::pair(0., 0.2), {1., 0.2}, {1e2, 0.2}, {1e4, 0.6}, {1e9, 0.6}})
+    EXPECT_EQ(products.at(flops), share) << flops;
+  EXPECT_NEAR(products.at(1e3), 0.4, 1e-12);
+  EXPECT_EQ(kind.efficiency[size_t(OpClass::Other)].at(1e3), 0.5);
+  EXPECT_EQ(kind.efficiency[size_t(OpClass::Reduction)].at(1e3), 1);
+  auto errorOfCurve = [](const std::string &curve) {
+    return errorOf(withKind("\"flops\": {\"f32\": 1}, \"memory_bytes\": 1, "
+                            "\"memory_bandwidth\": 1, \"efficiency\": " +
+                            curve));
+  };
+  EXPECT_EQ(errorOfCurve("[]"),
+            "kinds.k.efficiency: expected at least one element");
+  EXPECT_EQ(errorOfCurve("[[1, 0.5, 2]]"),
+            "kinds.k.efficiency[0]: expected FLOPs and a share, found 3 "
+            "elements");
+  EXPECT_EQ(errorOfCurve("{\"matmul\": [[2, 0.5], [2, 0.6]]}"),
+            "kinds.k.efficiency.matmul[1][0]: expected more FLOPs than in the "
+            "point before");
+  EXPECT_EQ(errorOfCurve("[[1, 2]]"),
+            "kinds.k.efficiency[0][1]: expected a number from 1e-6 to 1, found "
+            "2");
 }
 
 TEST(Cluster, SyntaxErrorsHaveLineAndColumn) {

@@ -35,8 +35,9 @@ static void check(const Cluster &cluster) {
     require(kind.memoryBytes > 0);
     require(kRateRange.contains(kind.memoryBandwidth));
     require(kRateRange.contains(kind.peakFlops("bf16")));
-    for (double efficiency : kind.efficiency)
-      require(kConvolutionEfficiencyRange.contains(efficiency));
+    for (const Efficiency &efficiency : kind.efficiency)
+      for (auto [flops, share] : efficiency.points)
+        require(kConvolutionEfficiencyRange.contains(share));
   }
   checkLink(cluster.network);
   for (int64_t id : {size_t(0), cluster.devices.size() - 1}) {

@@ -15,7 +15,8 @@ using namespace whale;
 static Cluster twoNodes() {
   return Cluster::parse(R"({
     "kinds": {"k": {"flops": {"f32": 100, "f16": 400}, "memory_bytes": 1000,
-      "memory_bandwidth": 10, "efficiency": {"matmul": 0.5}}},
+      "memory_bandwidth": 10,
+      "efficiency": {"matmul": 0.5, "reduction": [[10, 0.1], [1000, 1]]}}},
     "nodes": [
       {"devices": [{"kind": "k", "count": 2}],
        "link": {"bandwidth": 8, "latency": 0.5}},
@@ -33,6 +34,9 @@ TEST(CostModel, Operations) {
   // Bound by memory.
   EXPECT_EQ(model->opSeconds({OpClass::Elementwise, "f32", 10, 200}, 0), 20);
   EXPECT_EQ(model->opSeconds({}, 0), 0);
+  // By a curve.
+  EXPECT_EQ(model->opSeconds({OpClass::Reduction, "f32", 1000, 0}, 0), 10);
+  EXPECT_EQ(model->opSeconds({OpClass::Reduction, "f32", 10, 0}, 0), 1);
 }
 
 TEST(CostModel, RingsInsideANode) {

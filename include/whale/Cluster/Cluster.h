@@ -34,6 +34,19 @@ inline constexpr size_t kNumOpClasses = 5;
 /// The name of an operation class in the cluster file.
 std::string_view stringifyOpClass(OpClass opClass);
 
+/// The fraction of the peak that operations of a class reach
+/// (ClusterRanges.h).
+struct Efficiency {
+  /// FLOPs of an operation and the fraction, from fewer to more FLOPs.
+  std::vector<std::pair<double, double>> points = {{0, 1}};
+
+  /// Between two points the fraction is linear in the logarithm of the FLOPs;
+  /// outside of them it is that of the nearest one.
+  double at(double flops) const;
+
+  bool operator==(const Efficiency &other) const = default;
+};
+
 /// The properties that all devices of one kind share.
 struct DeviceKind {
   std::string name;
@@ -44,9 +57,10 @@ struct DeviceKind {
   double memoryBandwidth = 0;
   /// What GPUs of this kind run, as "sm_90"; empty of what is no GPU.
   std::string arch;
-  /// The fraction of the peak that each operation class reaches
-  /// (ClusterRanges.h).
-  std::array<double, kNumOpClasses> efficiency = {1, 1, 1, 1, 1};
+  /// Of each operation class.
+  std::array<Efficiency, kNumOpClasses> efficiency;
+  /// Watts while it computes; 0 where it is not known.
+  double powerW = 0;
 
   /// Returns the peak FLOP/s for an element type. A type that isn't listed runs
   /// at the f32 peak; if f32 isn't listed either, at the lowest listed peak.

@@ -42,6 +42,10 @@ inline constexpr NumberRange kEfficiencyRange = {1e-6, 1};
 /// For convolutions, which may exceed 1: fast algorithms need fewer FLOPs than
 /// are counted.
 inline constexpr NumberRange kConvolutionEfficiencyRange = {1e-6, 4};
+/// FLOPs of an operation.
+inline constexpr NumberRange kFlopsRange = {1, 1e24};
+/// Watts of a device.
+inline constexpr NumberRange kPowerRange = {1e-3, 1e6};
 /// Seconds before the first byte arrives.
 inline constexpr NumberRange kLatencyRange = {0, 1e3};
 /// How many times slower than its kind a device runs.

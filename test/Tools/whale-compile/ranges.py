@@ -19,7 +19,13 @@ CLUSTER = {
             "flops": {"f32": 1e12},
             "memory_bytes": 1e9,
             "memory_bandwidth": 1e11,
-            "efficiency": {"matmul": 0.5, "convolution": 0.5, "reduction": 0.5},
+            "efficiency": {
+                "matmul": 0.5,
+                "convolution": 0.5,
+                "reduction": 0.5,
+                "elementwise": [[1e3, 0.1], [1e6, 0.5]],
+            },
+            "power_w": 300,
         }
     },
     "nodes": [
@@ -43,6 +49,8 @@ FIELDS = [
     ("kinds.k.efficiency.matmul", *PART),
     ("kinds.k.efficiency.reduction", *PART),
     ("kinds.k.efficiency.convolution", 1e-6, 4, "1e-6 to 4"),
+    ("kinds.k.efficiency.elementwise[1][1]", *PART),
+    ("kinds.k.power_w", 1e-3, 1e6, "0.001 to 1e6"),
     ("nodes[0].devices[0].slowdown", 1, 1e6, "1 to 1e6"),
     ("nodes[0].link.bandwidth", *RATE),
     ("nodes[0].link.latency", 0, 1e3, "0 to 1000"),
@@ -61,9 +69,10 @@ PROGRAMS = [
 
 
 def put(cluster, path, value):
-    *parts, last = re.findall(r"\w+", path)
+    parts = re.findall(r"\w+", path)
+    *parts, last = (int(part) if part.isdigit() else part for part in parts)
     for part in parts:
-        cluster = cluster[int(part) if part.isdigit() else part]
+        cluster = cluster[part]
     cluster[last] = value
 
 

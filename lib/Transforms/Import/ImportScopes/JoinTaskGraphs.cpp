@@ -15,10 +15,9 @@
 // reverse order. So that samples don't come back to a TaskGraph, forward a
 // producer's is not taken if it feeds that of another producer, nor a user's if
 // that of another user feeds it; backward it is the other way round. Updates
-// are followed
-// from a parameter's next value back, through operations of its shape.
-// Constants follow their users. Cost: each pass is linear in the operations and
-// their uses.
+// are followed from a parameter's next value back, through operations of its
+// shape. Constants follow their users. Cost: each pass is linear in the
+// operations and their uses.
 //
 //===----------------------------------------------------------------------===//
 
