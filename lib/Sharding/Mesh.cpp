@@ -96,6 +96,13 @@ void Mesh::setBalance(MeshBalance newBalance) {
   innerCache.clear();
 }
 
+/// How many of so many units a device has room for.
+static int64_t roomOf(const ShareCost &cost, int64_t extent) {
+  // A little more than nothing is lost to rounding.
+  double room = cost.most * double(extent) * (1 + 1e-9);
+  return int64_t(std::min<double>(room, double(extent)));
+}
+
 /// Devices with a byte of memory for each of so many units that they have room
 /// for.
 static std::vector<ShareDevice> devicesOf(ArrayRef<ShareCost> costs,
@@ -106,10 +113,9 @@ static std::vector<ShareDevice> devicesOf(ArrayRef<ShareCost> costs,
     device.id = index;
     device.secondsPerUnit = cost.seconds;
     device.fixedSeconds = cost.fixed * double(extent);
-    // A little more than nothing is lost to rounding.
-    double room = cost.most * double(extent) * (1 + 1e-9);
+    double room = roomOf(cost, extent);
     device.bytesPerUnit = room < double(extent) ? 1 : 0;
-    device.memoryBytes = std::min<double>(room, double(extent));
+    device.memoryBytes = room;
   }
   return devices;
 }
@@ -159,22 +165,30 @@ Mesh::batchShares(int64_t extent, std::optional<int64_t> moment) const {
 std::vector<Extents>
 Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
   // One list of all that take a share: devices or groups.
-  bool byGroup = balance.byGroup || !balance.replicas.empty() ||
-                 (moment && balance.isLockstep());
+  bool areInTurn = moment && balance.isLockstep() && balance.replicas.empty();
+  bool byGroup = balance.byGroup || !balance.replicas.empty() || areInTurn;
+  int64_t least = moment ? *llvm::min_element(balance.moments) : extent;
   std::vector<ShareCost> costs = balance.replicas;
   for (size_t g = 0; g < groups.size() && balance.replicas.empty(); ++g) {
-    if (byGroup)
-      costs.push_back(balance.ofGroup(g));
-    else
+    if (!byGroup) {
       llvm::append_range(costs, balance.batch[g]);
+      continue;
+    }
+    ShareCost &cost = costs.emplace_back(balance.ofGroup(g));
+    if (!areInTurn || balance.byGroup || least == 0)
+      continue;
+    // Its devices hold whole samples.
+    int64_t room = 0;
+    for (const ShareCost &device : balance.batch[g])
+      room += roomOf(device, least);
+    cost.most = std::min(double(room) / double(least), 1.0);
   }
   std::vector<int64_t> sizes;
   if (moment) {
     int64_t samples = balance.moments[*moment];
     if (momentShares.empty()) {
       llvm::Expected<std::vector<std::vector<int64_t>>> all = sharesOfMoments(
-          balance.moments, balance.period,
-          devicesOf(costs, *llvm::min_element(balance.moments)));
+          balance.moments, balance.period, devicesOf(costs, least));
       if (all)
         momentShares = std::move(*all);
       else
@@ -182,6 +196,8 @@ Mesh::makeBatchShares(int64_t extent, std::optional<int64_t> moment) const {
     }
     if (!momentShares.empty())
       sizes = momentShares[*moment];
+    else if (areInTurn)
+      return makeBatchShares(extent, std::nullopt);
     for (int64_t &size : sizes)
       size *= extent / samples;
   }
@@ -232,10 +248,20 @@ Extents Mesh::makeGroupShares(size_t group, int64_t size, int64_t extent,
       return shares;
     }
   }
+  // Whole multiples of the samples of a micro-batch are shared out like them.
+  int64_t times = 1;
+  if (moment && !momentShares.empty() && balance.isLockstep()) {
+    times = extent / balance.moments[*moment];
+    size = momentShares[*moment][group];
+    extent /= times;
+  }
   // They can hold parts of the whole.
   for (ShareCost &cost : costs)
     cost.most *= double(extent) / double(std::max<int64_t>(size, 1));
-  return toExtents(solve(size, costs));
+  Extents shares = toExtents(solve(size, costs));
+  for (int64_t &share : shares)
+    share *= times;
+  return shares;
 }
 
 namespace {

@@ -70,7 +70,25 @@ TEST(Mesh, DevicesInLockstepTakeNoTurns) {
     // Groups still take turns in having two samples.
     EXPECT_EQ(third, (Moments{{1, 1}, {1, 0}}));
     EXPECT_EQ(fourth, (Moments{{1, 0}, {1, 1}}));
+    EXPECT_EQ(mesh.batchShares(6, 0), (Moments{{2, 2}, {2, 0}}));
   }
+}
+
+// A device that holds half of three samples holds one.
+TEST(Mesh, DevicesInLockstepHoldWholeSamples) {
+  Cluster cluster = Cluster::ofRanks(4);
+  Mesh mesh({{0, 1}, {2, 3}}, cluster);
+  MeshBalance balance = mesh.getBalance();
+  ShareCost fast{.seconds = 1, .most = 0.5}, slow{.seconds = 10, .most = 0.5};
+  balance.batch = {{fast, fast}, {slow, slow}};
+  balance.inner[12] = balance.batch;
+  balance.moments = {3, 3};
+  balance.period = 2;
+  mesh.setBalance(balance);
+  for (int64_t moment : {0, 1})
+    for (const Extents &group : mesh.batchShares(3, moment))
+      for (int64_t share : group)
+        EXPECT_LE(share, 1);
 }
 
 // Finish times differ by less than a grain of the slower device.
