@@ -87,9 +87,8 @@ void PlanSummary::addCollectives(ModuleOp module) {
       int64_t runs = countRuns(op);
       count = addCosts(count, runs);
       bytes = addCosts(
-          bytes,
-          multiplyCosts(runs, volumeOf(op.getFrom().getValue().view()) *
-                                  getElementBytes(element)));
+          bytes, multiplyCosts(runs, volumeOf(op.getFrom().getValue().view()) *
+                                         getElementBytes(element)));
     });
   }
   Json collectives = Json::object();

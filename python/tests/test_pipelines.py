@@ -378,7 +378,9 @@ def test_batch_statistics_are_an_error_at_their_line() -> None:
 def test_counts_of_samples_that_no_stage_uses() -> None:
     """Each device computes them for each micro-batch."""
 
-    def step(weights: Any, seen: jax.Array, x: jax.Array, mask: jax.Array) -> Any:
+    def step(
+        weights: Any, seen: jax.Array, x: jax.Array, mask: jax.Array
+    ) -> Any:
         def loss(weights: Any) -> jax.Array:
             with wh.replicate(1, "first"):
                 h = jnp.tanh(x @ weights[0])
@@ -407,7 +409,9 @@ def test_systems_whose_right_hand_sides_are_samples(
     def step(weights: jax.Array, x: jax.Array) -> Any:
         def loss(weights: jax.Array) -> Any:
             matrix = jnp.tril(weights, -1) + jnp.eye(4)
-            h = jax.scipy.linalg.solve_triangular(matrix, (x @ weights).T, lower=True)
+            h = jax.scipy.linalg.solve_triangular(
+                matrix, (x @ weights).T, lower=True
+            )
             rows = jnp.sum(h.T**2, axis=1) - jnp.sum(x @ weights, axis=1)
             return jnp.mean(rows), h
 
@@ -415,7 +419,10 @@ def test_systems_whose_right_hand_sides_are_samples(
         return weights - 0.1 * gradients, value
 
     keys = jax.random.split(jax.random.key(0))
-    arguments = jax.random.normal(keys[0], (4, 4)), jax.random.normal(keys[1], (5, 4))
+    arguments = (
+        jax.random.normal(keys[0], (4, 4)),
+        jax.random.normal(keys[1], (5, 4)),
+    )
     wh.init(wh.Config({"num_micro_batch": count}))
     wh.set_default_strategy(getattr(wh, strategy)(ranks))
     program = wh.jit(step, cluster=ranks, batch_argnums=(1,))

@@ -333,7 +333,9 @@ def test_operations_between_scopes(case):
 
     def step(params, x):
         value, gradients = jax.value_and_grad(loss)(params, x)
-        return [w - 0.1 * g for w, g in zip(params, gradients, strict=True)], value
+        return [
+            w - 0.1 * g for w, g in zip(params, gradients, strict=True)
+        ], value
 
     keys = jax.random.split(jax.random.key(0), 4)
     params = [jax.random.normal(k, (4, 4)) for k in keys[:3]]
@@ -352,7 +354,10 @@ def test_arrays_without_elements(count, strategy):
     """Inputs, parameters and stacks of no layers, in stages of their own."""
 
     def loss(params, x, extra):
-        h = jnp.tanh(x @ params["w"][0]) @ params["w"][1] + extra @ params["extra"]
+        h = (
+            jnp.tanh(x @ params["w"][0]) @ params["w"][1]
+            + extra @ params["extra"]
+        )
         h, sums = jax.lax.scan(
             lambda h, w: (h @ w, jnp.sum(h)), h, params["layers"]
         )
@@ -362,7 +367,9 @@ def test_arrays_without_elements(count, strategy):
         return jnp.mean(h**2) + jnp.sum(sums) + penalty, 2 * extra
 
     def step(params, x, extra):
-        value, gradients = jax.value_and_grad(loss, has_aux=True)(params, x, extra)
+        value, gradients = jax.value_and_grad(loss, has_aux=True)(
+            params, x, extra
+        )
         return jax.tree.map(lambda w, g: w - 0.1 * g, params, gradients), value
 
     keys = jax.random.split(jax.random.key(0), 4)
@@ -376,7 +383,8 @@ def test_arrays_without_elements(count, strategy):
     wh.set_default_strategy(getattr(wh, strategy)(2))
     program = wh.jit(step, cluster=2 * count, batch_argnums=(1, 2))
     for a, b in zip(
-        jax.tree.leaves(program(*args)), jax.tree.leaves(jax.jit(step)(*args)),
+        jax.tree.leaves(program(*args)),
+        jax.tree.leaves(jax.jit(step)(*args)),
         strict=True,
     ):
         assert a.shape == b.shape

@@ -69,10 +69,10 @@ bool whale::multiplyRegions(
     auto copy = cast<MicroBatchesOp>(builder.create(state));
     copy.setVariants(variants);
     for (Region &region : copy.getBodies())
-      shareCosts(region, copy.getNumMoments(&region),
-                 loop.getNumMoments(
-                     &loop.getBodies()[loop.getVariants()[firstWith(
-                         copy, region.getRegionNumber())]]));
+      shareCosts(
+          region, copy.getNumMoments(&region),
+          loop.getNumMoments(&loop.getBodies()[loop.getVariants()[firstWith(
+              copy, region.getRegionNumber())]]));
     onCopy(loop, copy);
     loop->replaceAllUsesWith(copy);
     loop->erase();
