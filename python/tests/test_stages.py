@@ -304,6 +304,14 @@ def test_scopes_and_a_number_of_stages():
         wh.jit(step, cluster=2)(np.ones(4, np.float32))
 
 
+def assert_close(ours, expected):
+    for a, b in zip(
+        jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True
+    ):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
 def between_scopes(case: str, h0: jax.Array, h1: jax.Array) -> jax.Array:
     if case == "skip":
         skip = 2 * h0
@@ -341,12 +349,8 @@ def test_operations_between_scopes(case):
     params = [jax.random.normal(k, (4, 4)) for k in keys[:3]]
     x = jax.random.normal(keys[3], (6, 4))
     wh.init(wh.Config({"num_micro_batch": 3}))
-    actual = wh.jit(step, cluster=3, batch_argnums=(1,))(params, x)
-    expected = jax.jit(step)(params, x)
-    for a, b in zip(
-        jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True
-    ):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    program = wh.jit(step, cluster=3, batch_argnums=(1,))
+    assert_close(program(params, x), jax.jit(step)(params, x))
 
 
 @pytest.mark.parametrize("count, strategy", [(2, "replicate"), (3, "split")])
@@ -382,10 +386,4 @@ def test_arrays_without_elements(count, strategy):
     wh.init(wh.Config({"num_micro_batch": 2, "num_task_graph": count}))
     wh.set_default_strategy(getattr(wh, strategy)(2))
     program = wh.jit(step, cluster=2 * count, batch_argnums=(1, 2))
-    for a, b in zip(
-        jax.tree.leaves(program(*args)),
-        jax.tree.leaves(jax.jit(step)(*args)),
-        strict=True,
-    ):
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    assert_close(program(*args), jax.jit(step)(*args))

@@ -217,8 +217,7 @@ static void checkValues(int argc, char **argv) {
     std::string_view argument = argv[i];
     if (argument == "--")
       return;
-    if (argument.starts_with("--") && argument.ends_with('=') &&
-        argument.find('=') + 1 == argument.size())
+    if (argument.starts_with("--") && argument.find('=') + 1 == argument.size())
       throw Error(std::string(argument.substr(0, argument.size() - 1)) +
                   ": the value is empty");
   }

@@ -202,10 +202,11 @@ void RankClassBuilder::map(Value value, Value local) {
 }
 
 Value RankClassBuilder::getOperand(OpOperand &operand) {
-  Value local = lookup(operand.get());
+  if (Value local = lookup(operand.get()))
+    return local;
   // Task graphs of a moment return constants that nothing in them has used.
-  Value source = lookThroughTaskGraph(operand.get());
-  if (!local && isLate(source.getDefiningOp())) {
+  Value source = lookThroughTaskGraph(operand.get()), local;
+  if (isLate(source.getDefiningOp())) {
     if (failed(visitHere(source.getDefiningOp())))
       return {};
     local = lookup(source);

@@ -138,6 +138,13 @@ choose(CallContext &context, const DnnConvolution &convolution,
   return *it;
 }
 
+/// What the processor computes, and profiles say why.
+static GpuCall leaveToProcessor(const std::string &why) {
+  GpuCall call;
+  call.algorithm += ", as " + why;
+  return call;
+}
+
 GpuCall prepareGpuConvolution(CallContext &context,
                               const DnnConvolution &convolution,
                               const Choices &choices,
@@ -149,14 +156,11 @@ GpuCall prepareGpuConvolution(CallContext &context,
   DnnPlans plans =
       findConvolutionPlans(dnn, convolution, {handle}, context.workspaceBytes,
                            choices.areMeasured() ? mostMeasured : 1);
-  if (plans.empty()) {
-    GpuCall ofProcessor;
-    ofProcessor.algorithm +=
-        ", as cuDNN " + std::to_string(dnn.getVersion.function()) +
+  if (plans.empty())
+    return leaveToProcessor(
+        "cuDNN " + std::to_string(dnn.getVersion.function()) +
         " has no plan within " + std::to_string(context.workspaceBytes) +
-        " bytes of workspace: " + lastErrorOf(dnn);
-    return ofProcessor;
-  }
+        " bytes of workspace: " + lastErrorOf(dnn));
   auto [lhs, rhs, out] = tensorNumbers(convolution);
   auto run = [=, &context, &dnn](const DnnPlan &plan,
                                  std::span<void *const> inputs,
@@ -195,12 +199,9 @@ static std::string describe(const Call &call) {
 static GpuCall withinPlan(GpuCall call, int64_t planned) {
   if (!call.run || call.workspaceBytes <= planned)
     return call;
-  GpuCall ofProcessor;
-  ofProcessor.algorithm += ", as " + call.algorithm + " takes " +
-                           std::to_string(call.workspaceBytes) +
-                           " bytes of workspace where " +
-                           std::to_string(planned) + " are planned";
-  return ofProcessor;
+  return leaveToProcessor(
+      call.algorithm + " takes " + std::to_string(call.workspaceBytes) +
+      " bytes of workspace where " + std::to_string(planned) + " are planned");
 }
 
 static GpuCall prepare(CallContext &context, const Call &call) {

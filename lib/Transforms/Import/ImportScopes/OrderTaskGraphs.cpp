@@ -28,31 +28,26 @@ TaskGraphOrder::TaskGraphOrder(const Step &step, Block *body) {
     if (info.strategy && isForward(info))
       indices.try_emplace(info.strategy, indices.size());
   feeders.resize(indices.size(), BitVector(indices.size()));
-  for (auto &[op, info] : step)
-    if (isForward(info))
-      addFeeders(op, info, body);
-  sources.clear();
-  close();
-}
-
-/// Adds what the operation reads to its TaskGraph, or leaves it to its users.
-void TaskGraphOrder::addFeeders(Operation *op, const StepOp &info,
-                                Block *body) {
-  BitVector from(indices.size());
-  forEachRead(op, [&](Value value) {
-    Operation *producer = ancestorInMain(value.getDefiningOp(), body);
-    if (auto it = sources.find(producer); it != sources.end())
-      from |= it->second;
-  });
-  if (!info.strategy) {
+  // The TaskGraphs whose values an operation hands on.
+  DenseMap<Operation *, BitVector> sources;
+  for (auto &[op, info] : step) {
+    if (!isForward(info))
+      continue;
+    BitVector from(indices.size());
+    forEachRead(op, [&](Value value) {
+      Operation *producer = ancestorInMain(value.getDefiningOp(), body);
+      if (auto it = sources.find(producer); it != sources.end())
+        from |= it->second;
+    });
+    if (info.strategy) {
+      unsigned index = indices.lookup(info.strategy);
+      feeders[index] |= from;
+      from.reset();
+      from.set(index);
+    }
     sources[op] = std::move(from);
-    return;
   }
-  unsigned index = indices.lookup(info.strategy);
-  feeders[index] |= from;
-  BitVector self(indices.size());
-  self.set(index);
-  sources[op] = std::move(self);
+  close();
 }
 
 void TaskGraphOrder::close() {

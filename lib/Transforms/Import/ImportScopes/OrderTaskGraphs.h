@@ -40,14 +40,11 @@ public:
   void addFeed(StrategyAttr from, StrategyAttr to);
 
 private:
-  void addFeeders(mlir::Operation *op, const StepOp &info, mlir::Block *body);
   void close();
 
   llvm::DenseMap<StrategyAttr, unsigned> indices;
   /// For each TaskGraph those that feed it.
   std::vector<llvm::BitVector> feeders;
-  /// The TaskGraphs whose values an operation hands on.
-  llvm::DenseMap<mlir::Operation *, llvm::BitVector> sources;
 };
 
 } // namespace whale

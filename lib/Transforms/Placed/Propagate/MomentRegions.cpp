@@ -21,11 +21,6 @@ int64_t whale::countVariants(func::FuncOp function) {
   return std::min(kMostVariants, kMostOperations / (operations + 1));
 }
 
-/// The first of the micro-batches with this region.
-static int64_t firstWith(MicroBatchesOp loop, int64_t region) {
-  return llvm::find(loop.getVariants(), region) - loop.getVariants().begin();
-}
-
 /// Leaves the task graphs of a region what they cost for `moments` of the
 /// micro-batches, instead of `all` that it was for.
 static void shareCosts(Region &region, int64_t moments, int64_t all) {
@@ -62,22 +57,25 @@ bool whale::multiplyRegions(
     state.addAttributes(loop->getAttrs());
     for (size_t i = 0; i < numbers.size(); ++i) {
       int64_t moment = llvm::find(variants, int64_t(i)) - variants.begin();
+      Region &body = loop.getBodies()[loop.getVariants()[moment]];
+      Region *clone = state.addRegion();
       IRMapping mapping;
-      loop.getBodies()[loop.getVariants()[moment]].cloneInto(state.addRegion(),
-                                                             mapping);
+      body.cloneInto(clone, mapping);
+      shareCosts(*clone, llvm::count(variants, int64_t(i)),
+                 loop.getNumMoments(&body));
     }
     auto copy = cast<MicroBatchesOp>(builder.create(state));
     copy.setVariants(variants);
-    for (Region &region : copy.getBodies())
-      shareCosts(
-          region, copy.getNumMoments(&region),
-          loop.getNumMoments(&loop.getBodies()[loop.getVariants()[firstWith(
-              copy, region.getRegionNumber())]]));
     onCopy(loop, copy);
     loop->replaceAllUsesWith(copy);
     loop->erase();
   }
   return hasChanged;
+}
+
+/// The first of the micro-batches with this region.
+static int64_t firstWith(MicroBatchesOp loop, int64_t region) {
+  return llvm::find(loop.getVariants(), region) - loop.getVariants().begin();
 }
 
 std::optional<int64_t> whale::momentOf(Operation *op) {
