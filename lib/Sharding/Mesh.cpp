@@ -113,8 +113,8 @@ static std::vector<ShareDevice> devicesOf(ArrayRef<ShareCost> costs,
     device.id = index;
     device.secondsPerUnit = cost.seconds;
     device.fixedSeconds = cost.fixed * double(extent);
-    double room = roomOf(cost, extent);
-    device.bytesPerUnit = room < double(extent) ? 1 : 0;
+    int64_t room = roomOf(cost, extent);
+    device.bytesPerUnit = room < extent ? 1 : 0;
     device.memoryBytes = room;
   }
   return devices;
