@@ -9,10 +9,19 @@
 // Assigns offsets by greedy best fit: one buffer after the other goes into the
 // smallest gap between the buffers that are alive at the same time; one of
 // which parts are needed at other times, to the first offset at which all of
-// them fit. Tries up to four orders, until one wastes (or, where requests are
-// many, saves) next to nothing: first what is alive when most is; first what
-// meets most other bytes; the earliest first; the longest-lived first. Of each
-// it tries some variants, with those first that didn't fit.
+// them fit. Tries some orders, until one wastes (or, where requests are many,
+// saves) next to nothing. Of each it tries some variants, with those first that
+// didn't fit.
+//
+// - Of requests that take turns: first what is alive when most is; first what
+//   meets most other bytes; the earliest first; the longest-lived first.
+// - Of requests one after the other, as of micro-batches in flight: by length
+//   of life, in classes, and in each as they are born. What is kept for a
+//   backward then fills what an earlier micro-batch left, and what dies in
+//   between has what is left over. With two in flight of which one is larger,
+//   they must take turns at both ends of the arena: gaps are filled at the end
+//   where the neighbour lives longer.
+//
 // Cost: quadratic in the number of buffers: to find the pairs that are alive at
 // the same time, a bit for each of them, and for each order tried.
 //
@@ -21,10 +30,12 @@
 #include "BufferArena.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <tuple>
 
@@ -78,6 +89,13 @@ public:
   const uint64_t *of(size_t piece) const { return &bits[piece * words]; }
   static bool contains(const uint64_t *row, size_t piece) {
     return row[piece / 64] >> (piece % 64) & 1;
+  }
+  /// Calls `fn` with each piece that `piece` is paired with.
+  template <typename Fn>
+  void forEach(size_t piece, Fn fn) const {
+    for (size_t word = 0; word < words; ++word)
+      for (uint64_t rest = of(piece)[word]; rest; rest &= rest - 1)
+        fn(64 * word + llvm::countr_zero(rest));
   }
 
 private:
@@ -172,12 +190,24 @@ constexpr unsigned mostInVain = 3;
 /// less than 0.1 %, if no more than 3 % is wasted.
 constexpr size_t fewRequests = 512;
 
+/// Lives of one class differ by at most `ratio` times. Each suits some programs
+/// best; those that suited most of the plans of large pipelines come first.
+struct LifeOrder {
+  double ratio;
+  bool atBothEnds;
+};
+constexpr LifeOrder lifeOrders[] = {{4, false},   {2, true},  {1.5, false},
+                                    {2.5, false}, {3, false}, {10, false},
+                                    {4, true},    {2, false}, {3, true}};
+/// Values of less than one part in this many of the largest are small.
+constexpr int64_t smallShare = 1024;
+
 class Packer {
 public:
   Packer(const std::vector<ArenaRequest> &requests,
          llvm::ArrayRef<ArenaCalls> segments, int64_t alignment);
 
-  std::vector<int64_t> run(int64_t &size, int64_t limit);
+  std::vector<int64_t> run(int64_t &reached, int64_t limit, ArenaOrder how);
 
 private:
   /// Pieces with their places in the arena, in ascending order of offset. The
@@ -203,10 +233,20 @@ private:
   void compare(size_t a, size_t b, Overlap overlap);
   std::vector<int64_t> findCrowds() const;
   int64_t sumConflicts(size_t request) const;
-  int64_t findGap(size_t number, const Packed &packed) const;
+  int64_t findGap(size_t number, const Packed &packed,
+                  std::optional<int64_t> end) const;
   int64_t findRoom(llvm::ArrayRef<size_t> pieces, const Packed &packed) const;
-  int64_t packInOrder(int64_t limit, std::vector<int64_t> &offsets,
-                      size_t &highest) const;
+  int64_t packInOrder(int64_t limit, std::optional<int64_t> end,
+                      std::vector<int64_t> &offsets, size_t &highest) const;
+  /// Requests are in descending order of their keys; of equal ones the largest
+  /// comes first.
+  using Key = std::function<std::pair<int64_t, int64_t>(size_t)>;
+  void sortBy(const Key &key);
+  /// Another order isn't worth its time.
+  bool isGood() const { return size - least <= least / goodShare; }
+  void tryVariants(int64_t reached, std::optional<int64_t> end);
+  void runTurns();
+  void runLives();
 
   const std::vector<ArenaRequest> &requests;
   llvm::ArrayRef<ArenaCalls> segments;
@@ -218,6 +258,15 @@ private:
   std::vector<llvm::SmallVector<size_t, 1>> piecesOf;
   /// The requests that need an offset, in the order in which they get one.
   std::vector<size_t> order;
+  /// The best offsets so far, and the size of the arena with them.
+  std::vector<int64_t> best;
+  int64_t size = 0;
+  /// Larger arenas are worth nothing.
+  int64_t limit = 0;
+  /// No arena is smaller.
+  int64_t least = 0;
+  /// An arena is good that wastes less than one part in so many.
+  int64_t goodShare = 0;
 };
 
 Packer::Packer(const std::vector<ArenaRequest> &requests,
@@ -285,16 +334,30 @@ void Packer::fillConflicts() {
   std::vector<std::vector<size_t>> locals(segments.size());
   for (auto [number, piece] : llvm::enumerate(pieces))
     (piece.segment ? locals[*piece.segment] : callers).push_back(number);
+  auto beginOf = [&](size_t number) { return pieces[number].span.first.first; };
+  auto sortByBegin = [&](std::vector<size_t> &numbers) {
+    llvm::sort(numbers, [&](size_t a, size_t b) {
+      return std::pair(beginOf(a), a) < std::pair(beginOf(b), b);
+    });
+  };
+  // Most pairs live one after the other, and are not looked at.
   auto compareAll = [&](llvm::ArrayRef<size_t> numbers) {
     for (auto [i, a] : llvm::enumerate(numbers))
-      for (size_t b : numbers.take_front(i))
+      for (size_t b : numbers.drop_front(i + 1)) {
+        if (beginOf(b) >= pieces[a].span.end)
+          break;
         compare(a, b, [&] {
           return overlap(*pieces[a].intervals, *pieces[b].intervals);
         });
+      }
   };
+  sortByBegin(callers);
   compareAll(callers);
   // No two segments run at the same time.
   for (auto [segment, numbers] : llvm::zip_equal(segments, locals)) {
+    if (numbers.empty())
+      continue;
+    sortByBegin(numbers);
     compareAll(numbers);
     if (segment.among)
       for (size_t a : numbers)
@@ -302,7 +365,13 @@ void Packer::fillConflicts() {
           compare(a, b, [&] {
             return overlap(*pieces[a].intervals, *pieces[b].intervals);
           });
+    const int64_t begin = segment.begins.front(),
+                  end = segment.begins.back() + segment.duration;
     for (size_t caller : callers) {
+      if (beginOf(caller) >= end)
+        break;
+      if (pieces[caller].span.end <= begin)
+        continue;
       std::optional<TimeIntervals> within;
       for (size_t local : numbers)
         compare(caller, local, [&] {
@@ -338,35 +407,44 @@ std::vector<int64_t> Packer::findCrowds() const {
 int64_t Packer::sumConflicts(size_t request) const {
   int64_t most = 0;
   for (size_t number : piecesOf[request]) {
-    const uint64_t *others = conflicts.of(number);
     int64_t sum = 0;
-    for (size_t other = 0; other < pieces.size(); ++other)
-      if (Pairs::contains(others, other))
-        sum += pieces[other].bytes;
+    conflicts.forEach(number,
+                      [&](size_t other) { sum += pieces[other].bytes; });
     most = std::max(most, sum);
   }
   return most;
 }
 
 /// The smallest gap between what is alive at the same time, or what is behind
-/// it all.
-int64_t Packer::findGap(size_t number, const Packed &packed) const {
+/// it all. If the arena shall have an `end`, what is in front of that is a gap
+/// too, and gaps are filled at the end where the neighbour lives longer.
+int64_t Packer::findGap(size_t number, const Packed &packed,
+                        std::optional<int64_t> end) const {
   int64_t bytes = pieces[number].bytes, top = 0, best = -1, bestGap = 0;
+  int64_t below = INT64_MAX; // When the neighbour there dies.
   const uint64_t *others = conflicts.of(number);
-  for (auto [other, end] : llvm::enumerate(packed.ends)) {
-    // A buffer that ends below the top doesn't change the gaps. One branch for
-    // both conditions: neither can be predicted.
-    bool isInTheWay =
-        (end > top) & Pairs::contains(others, packed.pieces[other]);
-    if (!isInTheWay)
-      continue;
-    int64_t gap = packed.offsets[other] - top;
+  auto see = [&](int64_t offset, int64_t above) {
+    int64_t gap = offset - top;
     if (gap >= bytes && (best < 0 || gap < bestGap)) {
-      best = top;
+      best = end && above > below ? offset - bytes : top;
       bestGap = gap;
     }
-    top = end;
+  };
+  for (auto [other, behind] : llvm::enumerate(packed.ends)) {
+    // A buffer that ends below the top doesn't change the gaps. One branch for
+    // both conditions: neither can be predicted.
+    size_t piece = packed.pieces[other];
+    bool isInTheWay = (behind > top) & Pairs::contains(others, piece);
+    if (!isInTheWay)
+      continue;
+    see(packed.offsets[other], pieces[piece].span.end);
+    if (best >= 0 && bestGap == bytes)
+      return best;
+    top = behind;
+    below = pieces[piece].span.end;
   }
+  if (end && best < 0)
+    see(*end, INT64_MAX);
   return best < 0 ? top : best;
 }
 
@@ -399,7 +477,8 @@ int64_t Packer::findRoom(llvm::ArrayRef<size_t> group,
 /// Assigns offsets in this order. Returns the size of the arena; as soon as
 /// `limit` is reached, stops and returns a size of at least `limit`. `highest`
 /// is the position in the order of the request that first reaches the size.
-int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
+int64_t Packer::packInOrder(int64_t limit, std::optional<int64_t> end,
+                            std::vector<int64_t> &offsets,
                             size_t &highest) const {
   int64_t size = 0;
   highest = 0;
@@ -407,7 +486,7 @@ int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
   for (auto [position, r] : llvm::enumerate(order)) {
     llvm::ArrayRef<size_t> group = piecesOf[r];
     const Piece &whole = pieces[group.front()];
-    offsets[r] = group.size() == 1 ? findGap(group.front(), packed)
+    offsets[r] = group.size() == 1 ? findGap(group.front(), packed, end)
                                    : findRoom(group, packed);
     if (offsets[r] + whole.bytes > size) {
       size = offsets[r] + whole.bytes;
@@ -425,53 +504,115 @@ int64_t Packer::packInOrder(int64_t limit, std::vector<int64_t> &offsets,
   return size;
 }
 
-std::vector<int64_t> Packer::run(int64_t &size, int64_t limit) {
+void Packer::sortBy(const Key &key) {
+  using Rank = std::tuple<std::pair<int64_t, int64_t>, int64_t,
+                          std::pair<int64_t, int64_t>, size_t>;
+  std::vector<Rank> ranks(requests.size());
+  for (size_t r : order) {
+    auto [major, minor] = key(r);
+    ranks[r] = {{-major, -minor},
+                -requests[r].bytes,
+                pieces[piecesOf[r].front()].span.first,
+                r};
+  }
+  llvm::sort(order, [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
+}
+
+/// Tries the order, and then those in which what reached the top comes first,
+/// for arenas of fewer bytes than `reached`, and than the best of them.
+void Packer::tryVariants(int64_t reached, std::optional<int64_t> end) {
+  std::vector<int64_t> offsets(requests.size(), 0);
+  unsigned inVain = 0;
+  for (unsigned attempt = 0; attempt < mostAttempts && inVain < mostInVain;
+       ++attempt) {
+    size_t highest;
+    int64_t bytes = packInOrder(reached, end, offsets, highest);
+    inVain = bytes < reached ? 0 : inVain + 1;
+    reached = std::min(reached, bytes);
+    if (bytes < size) {
+      size = bytes;
+      best = offsets;
+    }
+    if (isGood())
+      return;
+    std::rotate(order.begin(), order.begin() + highest,
+                order.begin() + highest + 1);
+  }
+}
+
+void Packer::runTurns() {
+  std::vector<int64_t> crowds = findCrowds();
   auto spanOf = [&](size_t r) -> const Span & {
     return pieces[piecesOf[r].front()].span;
   };
-  // Requests are in descending order of their keys; of equal ones the largest
-  // comes first.
-  using Key = std::function<int64_t(size_t)>;
-  std::vector<int64_t> crowds = findCrowds();
+  using Keys = std::pair<int64_t, int64_t>;
   const Key keys[] = {
-      [&](size_t r) { return crowds[r]; },
-      [&](size_t r) { return sumConflicts(r); },
-      [&](size_t r) { return -spanOf(r).first.first; },
-      [&](size_t r) { return spanOf(r).end - spanOf(r).first.first; },
+      [&](size_t r) { return Keys(crowds[r], 0); },
+      [&](size_t r) { return Keys(sumConflicts(r), 0); },
+      [&](size_t r) { return Keys(-spanOf(r).first.first, 0); },
+      [&](size_t r) { return Keys(spanOf(r).end - spanOf(r).first.first, 0); },
   };
-  std::vector<int64_t> best(requests.size(), 0), offsets(requests.size(), 0);
-  int64_t least = mostAlive(requests, segments, alignment);
-  size = limit;
-  // At most 0.05 % above the lower bound: another order isn't worth its time.
-  auto isGood = [&] { return size - least <= least / 2000; };
-  std::vector<std::tuple<int64_t, int64_t, std::pair<int64_t, int64_t>, size_t>>
-      ranks(requests.size());
   for (const Key &key : keys) {
-    for (size_t r : order)
-      ranks[r] = {-key(r), -requests[r].bytes, spanOf(r).first, r};
-    llvm::sort(order, [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });
-    // What reached the top comes first in the next attempt.
     const int64_t before = size;
-    unsigned inVain = 0;
-    for (unsigned attempt = 0; attempt < mostAttempts && inVain < mostInVain;
-         ++attempt) {
-      size_t highest;
-      int64_t bytes = packInOrder(size, offsets, highest);
-      inVain = bytes < size ? 0 : inVain + 1;
-      if (bytes < size) {
-        size = bytes;
-        best = offsets;
-      }
-      if (isGood())
-        return best;
-      std::rotate(order.begin(), order.begin() + highest,
-                  order.begin() + highest + 1);
-    }
-    if (order.size() > fewRequests && before - size <= before / 1000 &&
-        size - least <= least / 100 * 3)
-      break;
+    sortBy(key);
+    tryVariants(size, /*end=*/std::nullopt);
+    if (isGood() ||
+        (order.size() > fewRequests && before - size <= before / 1000 &&
+         size - least <= least / 100 * 3))
+      return;
   }
-  return best;
+}
+
+/// Small values, those that are alive several times, and locals of segments
+/// come last: most find room between the others.
+void Packer::runLives() {
+  int64_t largest = 0, horizon = 1;
+  std::vector<int64_t> met(requests.size());
+  for (size_t r : order) {
+    const Span &span = pieces[piecesOf[r].front()].span;
+    horizon = std::max(horizon, span.end);
+    met[r] = sumConflicts(r);
+  }
+  auto isOnce = [&](size_t r) {
+    return !requests[r].segment && requests[r].intervals.size() == 1;
+  };
+  auto lengthOf = [&](size_t r) {
+    auto [begin, end] = requests[r].intervals.front();
+    return std::max<int64_t>(end - begin, 1);
+  };
+  for (size_t r : order)
+    if (isOnce(r) && lengthOf(r) < horizon / 2)
+      largest = std::max(largest, requests[r].bytes);
+  for (auto [ratio, atBothEnds] : lifeOrders) {
+    auto key = [&](size_t r) -> std::pair<int64_t, int64_t> {
+      if (!isOnce(r) || requests[r].bytes < largest / smallShare)
+        return {0, met[r]};
+      double times = double(horizon) / double(lengthOf(r));
+      // Those that live to the end are the first class.
+      int64_t number =
+          times < 1.25 ? 0 : 1 + int64_t(std::log(times) / std::log(ratio));
+      return {INT32_MAX - number, -requests[r].intervals.front().first};
+    };
+    sortBy(key);
+    // A variant of an order that is worse than another may be the best.
+    tryVariants(limit, atBothEnds ? std::optional(least) : std::nullopt);
+    if (isGood())
+      return;
+  }
+}
+
+std::vector<int64_t> Packer::run(int64_t &reached, int64_t limit,
+                                 ArenaOrder how) {
+  best.assign(requests.size(), 0);
+  least = mostAlive(requests, segments, alignment);
+  size = this->limit = limit;
+  goodShare = how == ArenaOrder::Turns ? 2000 : kWasteShare;
+  if (how == ArenaOrder::Turns)
+    runTurns();
+  else
+    runLives();
+  reached = size;
+  return std::move(best);
 }
 
 } // namespace
@@ -543,9 +684,9 @@ int64_t mostAlive(const std::vector<ArenaRequest> &requests,
 
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                llvm::ArrayRef<ArenaCalls> segments,
-                               int64_t alignment, int64_t &size,
-                               int64_t limit) {
-  return Packer(requests, segments, alignment).run(size, limit);
+                               int64_t alignment, int64_t &size, int64_t limit,
+                               ArenaOrder how) {
+  return Packer(requests, segments, alignment).run(size, limit, how);
 }
 
 } // namespace whale

@@ -44,6 +44,15 @@ struct ArenaCalls {
   std::optional<unsigned> among = std::nullopt;
 };
 
+/// In which orders requests are placed. Turns is best where a request stands
+/// for all that take turns in its place; Lives where each value has a request,
+/// up to an arena that wastes one part in kWasteShare.
+enum class ArenaOrder { Turns, Lives };
+
+/// An arena wastes much if it is larger than what is alive at once by more than
+/// one part in this many: just below the 3 % that a plan may waste.
+inline constexpr int64_t kWasteShare = 34;
+
 /// Returns an offset for each request, multiples of `alignment`, such that
 /// requests alive at the same time don't overlap; sets `size` to the bytes of
 /// the arena. Gives up where these are no fewer than `limit`: then `size` is at
@@ -53,7 +62,8 @@ struct ArenaCalls {
 std::vector<int64_t> packArena(const std::vector<ArenaRequest> &requests,
                                llvm::ArrayRef<ArenaCalls> segments,
                                int64_t alignment, int64_t &size,
-                               int64_t limit = INT64_MAX);
+                               int64_t limit = INT64_MAX,
+                               ArenaOrder how = ArenaOrder::Turns);
 
 /// Returns the most bytes that requests take at once: a lower bound of `size`.
 int64_t mostAlive(const std::vector<ArenaRequest> &requests,

@@ -32,11 +32,10 @@
 
 namespace whale {
 
-/// Where an arena is larger than what is alive at once by more than one part in
-/// this many, large results are given places of their own, if that makes no
-/// more than about so many requests: packing is quadratic in them.
-static constexpr int64_t wasteShare = 33;
-static constexpr size_t mostRequests = 1536;
+/// Where an arena wastes much, large results are given places of their own, if
+/// that makes no more than about so many requests: packing is quadratic in
+/// them.
+static constexpr size_t mostRequests = 8192;
 
 /// An argument, and the result that should be in its buffer.
 using Alias = BufferPlanner::Alias;
@@ -361,7 +360,7 @@ bool Planner::isWasteful() {
       request = {own.bytes, own.times()};
     }
   int64_t least = mostAlive(exact, layouts.getCalls(), function.alignment);
-  return plan.arenaBytes - least > least / wasteShare;
+  return plan.arenaBytes - least > least / kWasteShare;
 }
 
 /// Requests places in the arena for everything.
@@ -373,7 +372,8 @@ void Planner::request() {
 /// Places all requests in an arena of fewer bytes than `limit`, if it can.
 void Planner::place(int64_t limit) {
   std::vector<int64_t> offsets = packArena(
-      requests, layouts.getCalls(), function.alignment, plan.arenaBytes, limit);
+      requests, layouts.getCalls(), function.alignment, plan.arenaBytes, limit,
+      largeTakeTurns ? ArenaOrder::Turns : ArenaOrder::Lives);
   for (auto [r, buffers] : llvm::enumerate(requestBuffers))
     for (unsigned buffer : buffers)
       plan.buffers[buffer].offset = offsets[r];

@@ -21,6 +21,10 @@
 
 namespace whale {
 
+/// Values of more than one part in this many of the largest have places of
+/// their own where large values take no turns.
+static constexpr int64_t ownShare = 64;
+
 /// A large value takes turns in a slot whose bytes differ from its own by at
 /// most one part in this many; the slot grows where it must. With 2, small
 /// shares wasted more in slots of large ones than this saves.
@@ -87,7 +91,8 @@ void BufferTurns::run(bool largeTakeTurns) {
   slotNumbers.assign(sharing.size(), std::nullopt);
   for (auto [c, family] : repeated) {
     const int64_t bytes = sharing[c].bytes;
-    bool isLarge = whale::isLarge(bytes, largest);
+    bool isLarge = largeTakeTurns ? whale::isLarge(bytes, largest)
+                                  : bytes > largest / ownShare;
     if (isLarge) {
       family.number = std::nullopt;
       ++largeCount;
