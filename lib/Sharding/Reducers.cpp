@@ -165,4 +165,27 @@ bool isZero(Value value) {
          element == getIdentity(Reduction::Sum, getElementTypeOrSelf(value));
 }
 
+bool isPlusZero(Value value) {
+  auto number = dyn_cast_or_null<FloatAttr>(splatElement(value));
+  return isZero(value) && !(number && number.getValue().isNegative());
+}
+
+bool isSumOfUpdates(Value value) {
+  auto scatter = value.getDefiningOp<hlo::ScatterOp>();
+  if (!scatter || scatter.getInputs().size() != 1 ||
+      !isPlusZero(scatter.getInputs()[0]) ||
+      getReductionKind(scatter.getUpdateComputation()) != Reduction::Sum)
+    return false;
+  Type element = getElementTypeOrSelf(value.getType());
+  return !isa<FloatType>(element) || element.getIntOrFloatBitWidth() >= 32;
+}
+
+bool isNeverMinusZero(Value value) {
+  auto isKnown = [](Value term) {
+    return isPlusZero(term) || isSumOfUpdates(term);
+  };
+  auto sum = value.getDefiningOp<hlo::AddOp>();
+  return sum ? isKnown(sum.getLhs()) || isKnown(sum.getRhs()) : isKnown(value);
+}
+
 } // namespace whale

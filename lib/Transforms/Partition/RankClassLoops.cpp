@@ -76,10 +76,13 @@ Value RankClassBuilder::getSum(LoopState &loop, unsigned i) {
   MicroBatchesOp op = loop.op;
   auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult(i)));
   auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
-  sum = hlo::ConstantOp::create(
-      builder, op.getLoc(),
-      DenseElementsAttr::get(type,
-                             getExactIdentity(kind, type.getElementType())));
+  Value term = lookThroughTaskGraph(op.getYield(0)->getOperand(i));
+  // What nothing is added to, as a row of a table's gradient, stays as it is.
+  Attribute identity = kind == Reduction::Sum && isNeverMinusZero(term)
+                           ? getIdentity(kind, type.getElementType())
+                           : getExactIdentity(kind, type.getElementType());
+  sum = hlo::ConstantOp::create(builder, op.getLoc(),
+                                DenseElementsAttr::get(type, identity));
   return sum;
 }
 

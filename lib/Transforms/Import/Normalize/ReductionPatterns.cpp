@@ -191,10 +191,28 @@ struct SumOfSpread : OpRewritePattern<stablehlo::ReduceWindowOp> {
   }
 };
 
+// Pattern: scatter-add(zeros, i, u) + 0.0 -> scatter-add(zeros, i, u)
+//
+// JAX adds up what several uses contribute to a gradient, zeros among them.
+struct SumWithZero : OpRewritePattern<stablehlo::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::AddOp op,
+                                PatternRewriter &rewriter) const override {
+    Value lhs = op.getLhs(), rhs = op.getRhs();
+    if (isPlusZero(lhs))
+      std::swap(lhs, rhs);
+    if (!isPlusZero(rhs) || !isNeverMinusZero(lhs))
+      return failure();
+    rewriter.replaceOp(op, lhs);
+    return success();
+  }
+};
+
 } // namespace
 
 void populateReductionPatterns(RewritePatternSet &patterns) {
-  patterns.add<ReduceFromIdentity, ScatterIntoZeros, SumOfSpread>(
+  patterns.add<ReduceFromIdentity, ScatterIntoZeros, SumOfSpread, SumWithZero>(
       patterns.getContext());
 }
 

@@ -23,6 +23,7 @@
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/OpCost.h"
@@ -93,8 +94,9 @@ static bool isUpdate(Operation *op) {
 
 /// By operation: its number or, of an update, that of the last operation that
 /// is no such update and whose results it depends on, directly or through other
-/// updates. What reads arguments alone has the number of its first reader.
-std::vector<unsigned> StepLoads::findLastMakers() const {
+/// updates, and the number of that result, if micro-batches sum it up. What
+/// reads arguments alone has those of its first reader.
+std::vector<StepLoads::Maker> StepLoads::findLastMakers() const {
   llvm::DenseMap<Operation *, unsigned> numbers;
   for (auto [number, op] : llvm::enumerate(ops))
     numbers[op] = number;
@@ -106,20 +108,25 @@ std::vector<unsigned> StepLoads::findLastMakers() const {
     if (outer != numbers.end())
       lasts[outer->second] = std::max(lasts[outer->second], lasts[number]);
   }
-  std::vector<unsigned> makers(ops.size());
+  std::vector<Maker> makers(ops.size());
   llvm::BitVector readsArgumentsAlone(ops.size());
   for (auto [number, op] : llvm::enumerate(ops)) {
-    makers[number] = number;
+    makers[number] = {unsigned(number), 0};
     if (!isUpdate(op))
       continue;
-    std::optional<unsigned> latest;
+    std::optional<Maker> latest;
     for (Value operand : op->getOperands()) {
-      auto found = numbers.find(lookThroughTaskGraph(operand).getDefiningOp());
+      Value value = lookThroughTaskGraph(operand);
+      auto found = numbers.find(value.getDefiningOp());
       if (found == numbers.end() || readsArgumentsAlone[found->second])
         continue;
-      unsigned maker = found->second;
-      maker = isUpdate(ops[maker]) ? makers[maker] : lasts[maker];
-      latest = std::max(latest.value_or(0), maker);
+      unsigned before = found->second;
+      Maker maker = {lasts[before], 0};
+      if (isUpdate(ops[before]))
+        maker = makers[before];
+      else if (isa<MicroBatchesOp>(ops[before]))
+        maker.second = cast<OpResult>(value).getResultNumber();
+      latest = std::max(latest.value_or(Maker()), maker);
     }
     if (latest)
       makers[number] = *latest;
@@ -139,20 +146,20 @@ std::vector<unsigned> StepLoads::findLastMakers() const {
 /// are ordered anew (whale-order-instructions): one parameter after the other,
 /// so that what an update needs is gone when the next one begins.
 void StepLoads::orderUpdates() {
-  std::vector<unsigned> makers = findLastMakers();
+  std::vector<Maker> makers = findLastMakers();
   unsigned lastBackward = 0;
   for (auto [number, op] : llvm::enumerate(ops))
     if (graphPhaseOf(op).value_or(Phase::Apply) != Phase::Apply)
       lastBackward = number;
   // Twice the number of the operation that it is at, plus one if behind that;
   // then the maker.
-  using Key = std::tuple<unsigned, unsigned, unsigned>;
+  using Key = std::tuple<unsigned, Maker, unsigned>;
   std::vector<std::pair<Key, Operation *>> ordered;
   for (auto [number, op] : llvm::enumerate(ops)) {
-    Key key = {2 * number, 0, number};
-    if (makers[number] != number)
-      key = {2 * std::max(makers[number], lastBackward) + 1, makers[number],
-             number};
+    Key key = {unsigned(2 * number), {}, unsigned(number)};
+    if (unsigned last = makers[number].first; last != number)
+      key = {2 * std::max(last, lastBackward) + 1, makers[number],
+             unsigned(number)};
     ordered.push_back({key, op});
   }
   llvm::sort(ordered, llvm::less_first());
@@ -361,6 +368,38 @@ static bool updatesCarried(Operation *op) {
          *op->user_begin() == carried.getOwner()->getTerminator();
 }
 
+/// Whether `value` is an f32 product, perhaps transposed.
+static bool isProduct(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (isa_and_nonnull<hlo::TransposeOp, hlo::ReshapeOp>(op) &&
+         op->getOperand(0).hasOneUse())
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<hlo::DotGeneralOp>(op) &&
+         getElementTypeOrSelf(value.getType()).isF32();
+}
+
+/// Whether `value` is added to a sum where that is, by the operation that
+/// computes it: a product's terms (whale-lower-library-ops) to the sum over
+/// micro-batches, a scatter's updates (whale-scatter-into-sums) to any.
+static bool isAddedInPlace(Value value) {
+  bool isScatter = isSumOfUpdates(value);
+  if (!isScatter && !isProduct(value))
+    return false;
+  while (value.hasOneUse()) {
+    OpOperand &use = *value.use_begin();
+    Operation *user = use.getOwner(), *outer = user->getParentOp();
+    if (auto loop = dyn_cast<MicroBatchesOp>(outer); loop && isa<YieldOp>(user))
+      return use.getOperandNumber() < loop.getNumReduced();
+    if (isa<TaskGraphOp>(outer) && isa<YieldOp>(user))
+      value = outer->getResult(use.getOperandNumber());
+    else if (!isScatter && isa<hlo::TransposeOp, hlo::ReshapeOp>(user))
+      value = user->getResult(0);
+    else
+      return isScatter && isa<hlo::AddOp>(user);
+  }
+  return false;
+}
+
 /// Whether the operation that reads a value last can put a result in its place:
 /// element by element, and of as many bytes.
 bool StepLoads::isTakenOver(Value value, const LiveRange &range) {
@@ -389,7 +428,8 @@ void StepLoads::addRange(Value value, const Mesh *mesh,
   if (argument && !isStoredSlice(argument))
     return;
   Operation *op = argument ? ops[range.first] : value.getDefiningOp();
-  if (op && !argument && (!stored.contains(op) || updatesCarried(op)))
+  if (op && !argument &&
+      (!stored.contains(op) || updatesCarried(op) || isAddedInPlace(value)))
     return;
   unsigned first = isMadeHere && op && !argument ? positions[op] : range.first;
   LoadKind kind = isMadeHere && !argument ? own : range.kind;

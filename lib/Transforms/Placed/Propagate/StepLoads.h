@@ -48,7 +48,9 @@ private:
   void findSpeedClasses();
   void findMoments();
   void number();
-  std::vector<unsigned> findLastMakers() const;
+  /// The number of an operation, and of one of its results.
+  using Maker = std::pair<unsigned, unsigned>;
+  std::vector<Maker> findLastMakers() const;
   void findStored();
   void orderUpdates();
   void addWork();
