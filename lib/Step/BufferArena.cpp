@@ -426,7 +426,9 @@ int64_t Packer::findGap(size_t number, const Packed &packed,
   auto see = [&](int64_t offset, int64_t above) {
     int64_t gap = offset - top;
     if (gap >= bytes && (best < 0 || gap < bestGap)) {
-      best = end && above > below ? offset - bytes : top;
+      // Parts may begin at other offsets than requests.
+      auto high = int64_t(llvm::alignDown(offset - bytes, alignment));
+      best = end && above > below && high > top ? high : top;
       bestGap = gap;
     }
   };

@@ -139,6 +139,44 @@ def test_partial_products_are_rounded_once(dtype):
     assert float(step(factors)) == 1
 
 
+@pytest.mark.parametrize("is_tied", [False, True])
+@pytest.mark.parametrize("micro_batches", [1, 4])
+def test_gradients_of_tables(is_tied, micro_batches):
+    """Updates go into the sum over micro-batches; rows without stay 0.0."""
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((50, 8)).astype(np.float32)
+    out = rng.standard_normal((8, 50)).astype(np.float32)
+    # The rows from 20 on are in no sample.
+    tokens = rng.integers(0, 20, (16, 6)).astype(np.int32)
+
+    def gradients(table, out, tokens):
+        def loss(table, out):
+            hidden = jnp.tanh(table[tokens]).sum(axis=1)
+            logits = hidden @ (table.T if is_tied else out)
+            return jnp.mean(jax.nn.logsumexp(logits, axis=-1))
+
+        return jax.grad(loss, argnums=(0, 1))(table, out)
+
+    expected = jax.jit(gradients)(table, out, tokens)
+    for ranks in (1, 2):
+        bits = []
+        for bucket_bytes in (64, 1 << 20):
+            config = {
+                "num_micro_batch": micro_batches,
+                "communication.bucket_bytes": bucket_bytes,
+            }
+            wh.init(wh.Config(config))
+            wh.set_default_strategy(wh.replicate(ranks))
+            step = wh.jit(gradients, cluster=ranks, batch_argnums=2)
+            actual = jax.tree.map(np.asarray, step(table, out, tokens))
+            bits.append([array.tobytes() for array in actual])
+            for a, e in zip(actual, expected):
+                np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6)
+        assert bits[0] == bits[1]
+        if not is_tied:
+            assert not np.any(np.signbit(actual[0][20:]))
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn"])
 def test_half_precision_is_rounded_once(dtype):
     rng = np.random.default_rng(0)
