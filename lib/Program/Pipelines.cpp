@@ -49,11 +49,10 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-verify-partition,whale-fold-empty-shares",
        /*gpuPipeline=*/"", /*isVerified=*/false},
       {"kernels",
-       "any(whale-scatter-into-sums,whale-convolution-gradients,"
-       "whale-lower-library-ops,"
+       "any(whale-convolution-gradients,whale-lower-library-ops,"
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
-       "any(whale-scatter-into-sums,whale-convolutions-to-products,"
+       "any(whale-convolutions-to-products,"
        "whale-convolution-gradients,whale-normalize-convolutions,"
        "whale-lower-library-ops{blocks},whale-divide-windows,"
        "whale-divide-scatters,whale-form-epilogues,"

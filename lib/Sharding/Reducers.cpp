@@ -174,6 +174,7 @@ bool isSumOfUpdates(Value value) {
   auto scatter = value.getDefiningOp<hlo::ScatterOp>();
   if (!scatter || scatter.getInputs().size() != 1 ||
       !isPlusZero(scatter.getInputs()[0]) ||
+      scatter.getInputs()[0].getType() != value.getType() ||
       getReductionKind(scatter.getUpdateComputation()) != Reduction::Sum)
     return false;
   Type element = getElementTypeOrSelf(value.getType());

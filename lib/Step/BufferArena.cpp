@@ -35,7 +35,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <functional>
 #include <tuple>
 
@@ -190,15 +189,20 @@ constexpr unsigned mostInVain = 3;
 /// less than 0.1 %, if no more than 3 % is wasted.
 constexpr size_t fewRequests = 512;
 
-/// Lives of one class differ by at most `ratio` times. Each suits some programs
-/// best; those that suited most of the plans of large pipelines come first.
+/// Of more pieces no variants are tried: packing is quadratic in them.
+constexpr size_t manyPieces = 4096;
+/// An order by length of life. Each suits some programs best; those that suited
+/// most of the plans of large pipelines come first.
 struct LifeOrder {
+  /// Lives of one class differ by at most so many times.
   double ratio;
+  /// In a class, the last to be born comes first.
+  bool isReverse;
   bool atBothEnds;
 };
-constexpr LifeOrder lifeOrders[] = {{4, false},   {2, true},  {1.5, false},
-                                    {2.5, false}, {3, false}, {10, false},
-                                    {4, true},    {2, false}, {3, true}};
+constexpr LifeOrder lifeOrders[] = {{4, false, false},  {4, true, false},
+                                    {2, false, true},   {2, true, true},
+                                    {1.5, true, false}, {2.5, false, false}};
 /// Values of less than one part in this many of the largest are small.
 constexpr int64_t smallShare = 1024;
 
@@ -243,7 +247,9 @@ private:
   using Key = std::function<std::pair<int64_t, int64_t>(size_t)>;
   void sortBy(const Key &key);
   /// Another order isn't worth its time.
-  bool isGood() const { return size - least <= least / goodShare; }
+  bool isGood() const {
+    return size < limit && size - least <= least / goodShare;
+  }
   void tryVariants(int64_t reached, std::optional<int64_t> end);
   void runTurns();
   void runLives();
@@ -261,7 +267,7 @@ private:
   /// The best offsets so far, and the size of the arena with them.
   std::vector<int64_t> best;
   int64_t size = 0;
-  /// Larger arenas are worth nothing.
+  /// Arenas of so many bytes or more are worth nothing.
   int64_t limit = 0;
   /// No arena is smaller.
   int64_t least = 0;
@@ -524,9 +530,9 @@ void Packer::sortBy(const Key &key) {
 /// for arenas of fewer bytes than `reached`, and than the best of them.
 void Packer::tryVariants(int64_t reached, std::optional<int64_t> end) {
   std::vector<int64_t> offsets(requests.size(), 0);
+  const unsigned most = pieces.size() <= manyPieces ? mostAttempts : 1;
   unsigned inVain = 0;
-  for (unsigned attempt = 0; attempt < mostAttempts && inVain < mostInVain;
-       ++attempt) {
+  for (unsigned attempt = 0; attempt < most && inVain < mostInVain; ++attempt) {
     size_t highest;
     int64_t bytes = packInOrder(reached, end, offsets, highest);
     inVain = bytes < reached ? 0 : inVain + 1;
@@ -585,19 +591,21 @@ void Packer::runLives() {
   for (size_t r : order)
     if (isOnce(r) && lengthOf(r) < horizon / 2)
       largest = std::max(largest, requests[r].bytes);
-  for (auto [ratio, atBothEnds] : lifeOrders) {
+  for (const LifeOrder &lives : lifeOrders) {
     auto key = [&](size_t r) -> std::pair<int64_t, int64_t> {
       if (!isOnce(r) || requests[r].bytes < largest / smallShare)
         return {0, met[r]};
+      // What lives almost all the time is the first class.
       double times = double(horizon) / double(lengthOf(r));
-      // Those that live to the end are the first class.
-      int64_t number =
-          times < 1.25 ? 0 : 1 + int64_t(std::log(times) / std::log(ratio));
-      return {INT32_MAX - number, -requests[r].intervals.front().first};
+      int64_t number = times >= 1.25;
+      while ((times /= lives.ratio) >= 1)
+        ++number;
+      int64_t begin = requests[r].intervals.front().first;
+      return {INT32_MAX - number, lives.isReverse ? begin : -begin};
     };
     sortBy(key);
     // A variant of an order that is worse than another may be the best.
-    tryVariants(limit, atBothEnds ? std::optional(least) : std::nullopt);
+    tryVariants(limit, lives.atBothEnds ? std::optional(least) : std::nullopt);
     if (isGood())
       return;
   }

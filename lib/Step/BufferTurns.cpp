@@ -91,15 +91,19 @@ void BufferTurns::run(bool largeTakeTurns) {
   slotNumbers.assign(sharing.size(), std::nullopt);
   for (auto [c, family] : repeated) {
     const int64_t bytes = sharing[c].bytes;
-    bool isLarge = largeTakeTurns ? whale::isLarge(bytes, largest)
-                                  : bytes > largest / ownShare;
-    if (isLarge) {
-      family.number = std::nullopt;
-      ++largeCount;
+    bool canBeAlone = bytes > largest / ownShare;
+    largeCount += canBeAlone;
+    if (canBeAlone && !largeTakeTurns) {
+      slots.push_back({bytes});
+      addToSlot(slots.size() - 1, c);
+      continue;
     }
+    bool isLarge = whale::isLarge(bytes, largest);
+    if (isLarge)
+      family.number = std::nullopt;
     Sizes &bySize = sizes[family];
     auto free = findFree(c, isLarge ? bytes / slotTolerance : 0, bySize);
-    if (free == bySize.end() || (isLarge && !largeTakeTurns)) {
+    if (free == bySize.end()) {
       free = bySize.insert({bytes, slots.size()});
       slots.push_back({bytes});
     } else if (free->first < bytes) {

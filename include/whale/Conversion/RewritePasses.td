@@ -96,54 +96,6 @@ def ConvolutionGradients
   }];
 }
 
-def ScatterIntoSums
-    : InterfacePass<"whale-scatter-into-sums",
-                    "::mlir::FunctionOpInterface"> {
-  let summary = "Scatters into what the result is added to";
-  let description = [{
-    The gradient of a table is a scatter into zeros. Where it is added to what
-    other micro-batches, or other uses of the table, have summed up, the updates
-    are added to that sum instead: without memory for a second table, and
-    without a pass over both. An element that no update meets is not written;
-    one of -0.0 stays so. Half precision stays as it is: each update would be
-    rounded to the sum's last digit.
-
-    Example:
-    ```mlir
-    func.func @main(%x: tensor<9xf32>, %i: tensor<4x1xi32>, %u: tensor<4xf32>)
-        -> tensor<9xf32> {
-      %zeros = stablehlo.constant dense<0.0> : tensor<9xf32>
-      %0 = "stablehlo.scatter"(%zeros, %i, %u) <{
-          scatter_dimension_numbers = #stablehlo.scatter<
-              inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
-              index_vector_dim = 1>}> ({
-      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-        %2 = stablehlo.add %a, %b : tensor<f32>
-        stablehlo.return %2 : tensor<f32>
-      }) : (tensor<9xf32>, tensor<4x1xi32>, tensor<4xf32>) -> tensor<9xf32>
-      %1 = stablehlo.add %x, %0 : tensor<9xf32>
-      return %1 : tensor<9xf32>
-    }
-    ```
-    becomes
-    ```mlir
-    func.func @main(%arg0: tensor<9xf32>, %arg1: tensor<4x1xi32>,
-        %arg2: tensor<4xf32>) -> tensor<9xf32> {
-      %cst = stablehlo.constant dense<0.000000e+00> : tensor<9xf32>
-      %0 = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{
-          scatter_dimension_numbers = #stablehlo.scatter<
-          inserted_window_dims = [0], scatter_dims_to_operand_dims = [0],
-          index_vector_dim = 1>}> ({
-      ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
-        %1 = stablehlo.add %arg3, %arg4 : tensor<f32>
-        stablehlo.return %1 : tensor<f32>
-      }) : (tensor<9xf32>, tensor<4x1xi32>, tensor<4xf32>) -> tensor<9xf32>
-      return %0 : tensor<9xf32>
-    }
-    ```
-  }];
-}
-
 def DivideScatters
     : InterfacePass<"whale-divide-scatters",
                     "::mlir::FunctionOpInterface"> {

@@ -43,18 +43,17 @@ bool isIdentity(Reduction kind, mlir::Value value);
 /// reshapes and converts.
 bool isZero(mlir::Value value);
 
-/// Whether no element can be -0.0, because 0.0 is among its terms: to add 0.0
-/// changes none of its bits. Looks at the operations that write the value and
-/// its terms.
-bool isNeverMinusZero(mlir::Value value);
-
 /// Whether every element of `value` is known to be 0.0, or the integer 0.
 bool isPlusZero(mlir::Value value);
 
-/// Whether `value` is a scatter that adds updates to 0.0. What it is added to
-/// can be scattered into instead (whale-scatter-into-sums). Not in half
-/// precision, where each update would be rounded to the sum's last digit.
+/// Whether `value` is a scatter that adds updates to 0.0, in integers or in at
+/// least 32 bits: it can add them to a sum instead, without a table of zeros.
+/// In half precision each update would be rounded to the sum's last digit.
 bool isSumOfUpdates(mlir::Value value);
+
+/// Whether no element can be -0.0, because 0.0 is among its terms: to add 0.0
+/// changes none of its bits. Looks one addition deep.
+bool isNeverMinusZero(mlir::Value value);
 
 } // namespace whale
 

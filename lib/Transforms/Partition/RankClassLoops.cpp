@@ -77,7 +77,7 @@ Value RankClassBuilder::getSum(LoopState &loop, unsigned i) {
   auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult(i)));
   auto kind = cast<ReductionAttr>(op.getReductions()[i]).getValue();
   Value term = lookThroughTaskGraph(op.getYield(0)->getOperand(i));
-  // What nothing is added to, as a row of a table's gradient, stays as it is.
+  // What nobody adds to, such as a row of a table's gradient, stays as it is.
   Attribute identity = kind == Reduction::Sum && isNeverMinusZero(term)
                            ? getIdentity(kind, type.getElementType())
                            : getExactIdentity(kind, type.getElementType());
@@ -126,6 +126,19 @@ void RankClassBuilder::call(const Segment &segment, LoopState &loop) {
 // Loops over micro-batches
 //===----------------------------------------------------------------------===//
 
+/// Whether nobody but the sum needs the term of a moment.
+static bool isUsedOnce(MicroBatchesOp op, int64_t m, unsigned number) {
+  Value term = op.getYield(m)->getOperand(number);
+  return term.hasOneUse() && lookThroughTaskGraph(term).hasOneUse();
+}
+
+/// Adds updates to the sum itself: a table's gradient is added to without a
+/// table of zeros, and without a pass over both.
+static Value scatterInto(Value sum, Value updates) {
+  updates.getDefiningOp<hlo::ScatterOp>().getInputsMutable().assign(sum);
+  return updates;
+}
+
 /// Adds what a moment has yielded by now to the sums.
 void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
   MicroBatchesOp op = loop.op;
@@ -147,7 +160,10 @@ void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
     auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult(i)));
     Value term = adapt(lookup(yielded), type);
     Value sum = open->addInput({.reduced = i}, type);
-    open->addSum(i, emitCombination(builder, term.getLoc(), kind, sum, term));
+    open->addSum(
+        i, isUsedOnce(op, m, i) && isSumOfUpdates(term)
+               ? scatterInto(sum, term)
+               : emitCombination(builder, term.getLoc(), kind, sum, term));
   }
 }
 

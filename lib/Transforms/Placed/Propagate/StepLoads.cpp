@@ -371,31 +371,38 @@ static bool updatesCarried(Operation *op) {
 /// Whether `value` is an f32 product, perhaps transposed.
 static bool isProduct(Value value) {
   Operation *op = value.getDefiningOp();
-  while (isa_and_nonnull<hlo::TransposeOp, hlo::ReshapeOp>(op) &&
-         op->getOperand(0).hasOneUse())
+  if (isa_and_nonnull<hlo::TransposeOp>(op) && op->getOperand(0).hasOneUse())
     op = op->getOperand(0).getDefiningOp();
   return isa_and_nonnull<hlo::DotGeneralOp>(op) &&
          getElementTypeOrSelf(value.getType()).isF32();
 }
 
-/// Whether `value` is added to a sum where that is, by the operation that
-/// computes it: a product's terms (whale-lower-library-ops) to the sum over
-/// micro-batches, a scatter's updates (whale-scatter-into-sums) to any.
-static bool isAddedInPlace(Value value) {
+/// Whether `value` is the term of a sum over micro-batches that is added to it
+/// where it is computed: a product (whale-lower-library-ops), or updates of a
+/// table (whale-partition). What devices exchange before they add it is not.
+bool StepLoads::isAddedInPlace(Value value) const {
   bool isScatter = isSumOfUpdates(value);
   if (!isScatter && !isProduct(value))
     return false;
+  const AxisState outer = batch.getState(value), within = inner.getState(value);
   while (value.hasOneUse()) {
     OpOperand &use = *value.use_begin();
-    Operation *user = use.getOwner(), *outer = user->getParentOp();
-    if (auto loop = dyn_cast<MicroBatchesOp>(outer); loop && isa<YieldOp>(user))
-      return use.getOperandNumber() < loop.getNumReduced();
-    if (isa<TaskGraphOp>(outer) && isa<YieldOp>(user))
-      value = outer->getResult(use.getOperandNumber());
-    else if (!isScatter && isa<hlo::TransposeOp, hlo::ReshapeOp>(user))
+    Operation *user = use.getOwner(), *parent = user->getParentOp();
+    if (!isScatter && isa<hlo::TransposeOp>(user)) {
       value = user->getResult(0);
-    else
-      return isScatter && isa<hlo::AddOp>(user);
+      return isProduct(value) && isAddedInPlace(value);
+    }
+    if (!isa<YieldOp>(user))
+      return false;
+    if (auto loop = dyn_cast<MicroBatchesOp>(parent))
+      return use.getOperandNumber() < loop.getNumReduced() &&
+             cast<ReductionAttr>(loop.getReductions()[use.getOperandNumber()])
+                     .getValue() == Reduction::Sum &&
+             batch.getRequired(use) == outer &&
+             inner.getRequired(use) == within;
+    if (!isa<TaskGraphOp>(parent))
+      return false;
+    value = parent->getResult(use.getOperandNumber());
   }
   return false;
 }

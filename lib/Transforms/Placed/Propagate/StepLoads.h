@@ -67,6 +67,7 @@ private:
   using LiveRanges =
       llvm::MapVector<std::pair<mlir::Value, const Mesh *>, LiveRange>;
   void addUses(mlir::Operation *op, LiveRanges &ranges) const;
+  bool isAddedInPlace(mlir::Value value) const;
   bool isTakenOver(mlir::Value value, const LiveRange &range);
   void addRange(mlir::Value value, const Mesh *mesh, const LiveRange &range);
   void addInFlight(mlir::Operation *op, const Mesh *mesh, LoadKind kind,
