@@ -190,3 +190,28 @@ func.func @captured_constant(%x: tensor<4x8xf32>) -> tensor<4xf32> {
   }
   return %0 : tensor<4xf32>
 }
+
+// Updates of 0.0 are never -0.0, and stay as they are where 0.0 is added; those
+// of -0.0, and what is added to -0.0, may be.
+// CHECK-LABEL: func.func @plusZero
+// CHECK:         %[[S:.*]] = "stablehlo.scatter"
+// CHECK:         %[[T:.*]] = "stablehlo.scatter"
+// CHECK:         %[[U:.*]] = stablehlo.add %[[T]],
+// CHECK:         return %[[S]], %[[U]]
+func.func @plusZero(%i: tensor<3x1xi32>, %u: tensor<3xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %plus = stablehlo.constant dense<0.0> : tensor<8xf32>
+  %minus = stablehlo.constant dense<-0.0> : tensor<8xf32>
+  %0 = "stablehlo.scatter"(%plus, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %4 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) : (tensor<8xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<8xf32>
+  %1 = stablehlo.add %plus, %0 : tensor<8xf32>
+  %2 = "stablehlo.scatter"(%minus, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %4 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %4 : tensor<f32>
+  }) : (tensor<8xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<8xf32>
+  %3 = stablehlo.add %2, %plus : tensor<8xf32>
+  return %1, %3 : tensor<8xf32>, tensor<8xf32>
+}

@@ -102,3 +102,39 @@ module attributes {whale.config = {num_micro_batch = 4 : i64}} {
     return %2 : tensor<f32>
   }
 }
+
+// -----
+
+// The updates of a table go into the sum itself, which begins with 0.0: no
+// element of a term is -0.0, as one of the other sum may be.
+
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK-DAG: stablehlo.constant dense<0.000000e+00> : tensor<9x4xf32>
+// CHECK-DAG: stablehlo.constant dense<-0.000000e+00> : tensor<f32>
+// CHECK: func.func private @segment_0
+// CHECK: %[[SUM:.*]] = "stablehlo.scatter"(%[[BEFORE:arg[0-9]+]],
+// CHECK-NOT: stablehlo.add %[[BEFORE]]
+// CHECK: return {{.*}}%[[SUM]]
+module attributes {whale.config = {num_micro_batch = 2 : i64},
+                   whale.default_strategy = #whale.replicate} {
+  func.func @main(%i: tensor<16x1xi32> {whale.batch_dim = 0 : i64},
+                  %u: tensor<16x4xf32> {whale.batch_dim = 0 : i64})
+      -> (tensor<9x4xf32>, tensor<f32>) {
+    %zeros = stablehlo.constant dense<0.0> : tensor<9x4xf32>
+    %0 = "stablehlo.scatter"(%zeros, %i, %u) <{
+        scatter_dimension_numbers = #stablehlo.scatter<
+            update_window_dims = [1], inserted_window_dims = [0],
+            scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %2 = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }) {whale.strategy = #whale.replicate}
+        : (tensor<9x4xf32>, tensor<16x1xi32>, tensor<16x4xf32>)
+        -> tensor<9x4xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %1 = stablehlo.reduce(%u init: %zero) applies stablehlo.add
+        across dimensions = [0, 1] {whale.strategy = #whale.replicate}
+        : (tensor<16x4xf32>, tensor<f32>) -> tensor<f32>
+    return %0, %1 : tensor<9x4xf32>, tensor<f32>
+  }
+}
