@@ -191,6 +191,7 @@ constexpr size_t fewRequests = 512;
 
 /// Of more pieces no variants are tried: packing is quadratic in them.
 constexpr size_t manyPieces = 4096;
+
 /// An order by length of life. Each suits some programs best; those that suited
 /// most of the plans of large pipelines come first.
 struct LifeOrder {

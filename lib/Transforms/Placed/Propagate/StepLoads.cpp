@@ -384,14 +384,14 @@ bool StepLoads::isAddedInPlace(Value value) const {
   bool isScatter = isSumOfUpdates(value);
   if (!isScatter && !isProduct(value))
     return false;
+  // What is added is then the transposed product.
+  if (value.hasOneUse() && isa<hlo::TransposeOp>(*value.user_begin()) &&
+      !isScatter)
+    return isAddedInPlace(value.user_begin()->getResult(0));
   const AxisState outer = batch.getState(value), within = inner.getState(value);
   while (value.hasOneUse()) {
     OpOperand &use = *value.use_begin();
     Operation *user = use.getOwner(), *parent = user->getParentOp();
-    if (!isScatter && isa<hlo::TransposeOp>(user)) {
-      value = user->getResult(0);
-      return isProduct(value) && isAddedInPlace(value);
-    }
     if (!isa<YieldOp>(user))
       return false;
     if (auto loop = dyn_cast<MicroBatchesOp>(parent))
