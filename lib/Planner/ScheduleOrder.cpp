@@ -40,10 +40,13 @@ llvm::Error whale::checkProblem(const ScheduleProblem &problem) {
       if (!(time >= 0) || std::isinf(time))
         return fail("task graph " + llvm::Twine(i) +
                     ": a time is negative or not finite");
-    if (cost.activationBytes < 0 || cost.weightBytes < 0 ||
+    if (cost.activationBytes < 0 || cost.weightBytes < 0 || cost.sumBytes < 0 ||
         cost.fixedBytes < 0 || cost.memoryBytes < 0)
       return fail("task graph " + llvm::Twine(i) +
                   ": an amount of memory is negative");
+    if (cost.sumParts < 1)
+      return fail("task graph " + llvm::Twine(i) +
+                  ": its sums have less than one part");
   }
   return llvm::Error::success();
 }

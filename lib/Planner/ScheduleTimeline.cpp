@@ -199,27 +199,19 @@ private:
   }
 
   void addPeaks(int64_t stage, Timeline &timeline) const {
-    int64_t bytes = 0, held = 0;
-    for (int64_t taskGraph : chunksOf[stage])
-      bytes += problem.costs[taskGraph].fixedBytes;
-    int64_t peakBytes = bytes, peak = 0;
+    int64_t held = 0, peak = 0;
     for (const ScheduleStep &step : schedule[stage]) {
-      int64_t taskGraph = taskGraphOf(stage, step.chunk);
-      const StageCost &cost = problem.costs[taskGraph];
-      bool waits = splits[taskGraph];
-      if (step.kind == ScheduleStep::Forward) {
+      bool waits = splits[taskGraphOf(stage, step.chunk)];
+      if (step.kind == ScheduleStep::Forward)
         peak = std::max(peak, ++held);
-        bytes += cost.activationBytes;
-      } else if (waits && step.kind == ScheduleStep::Backward) {
-        bytes += cost.weightBytes;
-      } else {
+      else if (!waits || step.kind == ScheduleStep::WeightGradient)
         --held;
-        bytes -= cost.activationBytes + (waits ? cost.weightBytes : 0);
-      }
-      peakBytes = std::max(peakBytes, bytes);
     }
     timeline.peakMicroBatches.push_back(peak);
-    timeline.peakBytes.push_back(peakBytes);
+    std::vector<StageCost> chunks;
+    for (int64_t taskGraph : chunksOf[stage])
+      chunks.push_back(problem.costs[taskGraph]);
+    timeline.peakBytes.push_back(findPeakBytes(schedule[stage], chunks));
   }
 
   const ScheduleProblem &problem;
@@ -232,6 +224,55 @@ private:
 };
 
 } // namespace
+
+int64_t
+whale::findPeakBytes(llvm::ArrayRef<ScheduleStep> steps,
+                     llvm::ArrayRef<StageCost> chunks,
+                     llvm::function_ref<double(int64_t, int64_t)> partOf) {
+  std::vector<bool> splits(chunks.size()), hasSums(chunks.size());
+  for (const ScheduleStep &step : steps)
+    if (step.kind == ScheduleStep::WeightGradient)
+      splits[step.chunk] = true;
+  int64_t bytes = 0;
+  for (const StageCost &chunk : chunks)
+    bytes += chunk.fixedBytes;
+  int64_t peak = bytes;
+  for (size_t next = 0; next < steps.size();) {
+    const ScheduleStep &step = steps[next++];
+    const StageCost &cost = chunks[step.chunk];
+    double part = partOf ? partOf(step.chunk, step.microBatch) : 1;
+    auto activations = int64_t(double(cost.activationBytes) * part);
+    auto forWeights = int64_t(double(cost.weightBytes) * part);
+    if (step.kind == ScheduleStep::Forward) {
+      peak = std::max(peak, bytes += activations);
+      continue;
+    }
+    bool isWeights = step.kind == ScheduleStep::WeightGradient;
+    bool isSplit = splits[step.chunk] && !isWeights;
+    // A backward with the gradients of its weights right behind it is whole.
+    if (isSplit && next < steps.size() &&
+        steps[next].kind == ScheduleStep::WeightGradient &&
+        steps[next].chunk == step.chunk &&
+        steps[next].microBatch == step.microBatch) {
+      isSplit = false;
+      ++next;
+    }
+    if (isSplit) {
+      peak = std::max(peak, bytes += forWeights - activations);
+      continue;
+    }
+    int64_t freed = isWeights ? forWeights : activations;
+    if (!hasSums[step.chunk]) {
+      hasSums[step.chunk] = true;
+      // The first part begins with all that is kept, the last with all sums.
+      peak = std::max({peak, bytes + cost.sumBytes / cost.sumParts,
+                       bytes + cost.sumBytes - freed + freed / cost.sumParts});
+      bytes += cost.sumBytes;
+    }
+    bytes -= freed;
+  }
+  return peak;
+}
 
 llvm::Expected<Timeline> whale::simulate(const ScheduleProblem &problem,
                                          const Schedule &schedule) {

@@ -89,9 +89,9 @@ private:
     int64_t kept = 0;
     for (int64_t taskGraph : stages[stage].chunks) {
       const StageCost &cost = problem.costs[taskGraph];
-      bytes += cost.fixedBytes;
+      bytes += cost.fixedBytes + cost.sumBytes;
       memory = std::min(memory, cost.memoryBytes);
-      kept = std::max(kept, cost.activationBytes + cost.weightBytes);
+      kept = std::max({kept, cost.activationBytes, cost.weightBytes});
     }
     for (const ScheduleStep &step : schedule[stage])
       most =

@@ -127,10 +127,11 @@ LoopBytes MemoryRoom::loopBytes(int64_t device,
   bytes.inside = std::max(bytes.inside, entering) + double(scratchOf(device));
   bytes.outside += double(scratchOf(device));
   for (const MeshShare &share : shares[device])
-    if (auto it = share.load->kept.find(range.first);
-        it != share.load->kept.end())
-      for (const auto &[name, amounts] : it->second)
-        bytes.kept[name] += share.parts.of(amounts) * scale;
+    for (auto [from, to] : {std::pair(&share.load->kept, &bytes.kept),
+                            std::pair(&share.load->sums, &bytes.sums)})
+      if (auto it = from->find(range.first); it != from->end())
+        for (const auto &[name, amounts] : it->second)
+          (*to)[name] += share.parts.of(amounts) * scale;
   return bytes;
 }
 

@@ -1,5 +1,6 @@
 """What a plan expects devices to need, against what they are given."""
 
+import functools
 import re
 
 import jax
@@ -39,6 +40,23 @@ def convolutions():
     return loss, params, jnp.zeros((32, 24, 24, 3))
 
 
+def blocks(*scopes):
+    """Residual blocks of a transformer, without attention, one in each scope."""
+    width = 128
+    shapes = [(width, 4 * width), (4 * width, width)]
+    params = [[jnp.zeros(shape) for shape in shapes] for _ in scopes]
+
+    def loss(params, x):
+        for scope, (up, down) in zip(scopes, params):
+            with scope():
+                y = x - jnp.mean(x, -1, keepdims=True)
+                y = y * jax.lax.rsqrt(jnp.mean(y**2, -1, keepdims=True) + 1e-5)
+                x = x + jax.nn.gelu(y @ up) @ down
+        return jnp.mean(x**2)
+
+    return loss, params, jnp.zeros((2048, width))
+
+
 def small_parameters():
     params = [(jnp.ones(16), jnp.ones(16)) for _ in range(60)]
 
@@ -61,6 +79,25 @@ def small_parameters():
         (convolutions(), 2, {}),
         (small_parameters(), 1, {}),
         (dense([64, 256] * 4), 2, {"num_micro_batch": 8, "num_task_graph": 2}),
+        # Sums of gradients begin when all micro-batches are in flight.
+        (dense([256] * 9), 2, {"num_micro_batch": 2, "num_task_graph": 2}),
+        # Of what forwards keep, gradients of weights don't read all.
+        (
+            dense([256] * 9),
+            2,
+            {
+                "num_micro_batch": 8,
+                "num_task_graph": 2,
+                "pipeline.strategy": "zero-bubble",
+            },
+        ),
+        # What groups gather is kept for the backward.
+        (blocks(*[functools.partial(wh.split, 4)] * 4), 4, {}),
+        (
+            blocks(*[functools.partial(wh.split, 2)] * 2),
+            4,
+            {"num_micro_batch": 4},
+        ),
     ],
     ids=[
         "f32",
@@ -70,6 +107,10 @@ def small_parameters():
         "shared",
         "small",
         "stages",
+        "in_flight",
+        "zero_bubble",
+        "split",
+        "split_stages",
     ],
 )
 def test_expected_memory(model, cluster, config, capfd):

@@ -169,16 +169,65 @@ TEST(Schedule, TimelineOfUnequalStages) {
 TEST(Schedule, GradientsOfWeightsThatWaitTakeMemory) {
   ScheduleProblem problem = equalStages(2, 3, {1, 1, 1, 0, 10});
   for (StageCost &cost : problem.costs)
-    cost.weightBytes = 5;
-  // Before W0 there are what F0, F1 and B0 have made, and F0, B0, F1 and B1.
+    cost.weightBytes = 15;
+  // F0 and F1, and W0 is right behind B0; what B0 and B1 have left.
   EXPECT_EQ(timelineOf(ScheduleKind::ZeroBubble, problem).peakBytes,
-            (Peaks{25, 30}));
+            (Peaks{20, 30}));
   EXPECT_EQ(timelineOf(ScheduleKind::OneForwardOneBackward, problem).peakBytes,
             (Peaks{20, 10}));
   // No room for two.
   problem.costs[1].memoryBytes = 25;
   EXPECT_EQ(printed(ScheduleKind::ZeroBubble, problem)[1],
             "F0 B0 W0 F1 B1 W1 F2 B2 W2");
+}
+
+TEST(Schedule, BackwardsFreeWhatGradientsOfWeightsDoNotRead) {
+  ScheduleProblem problem = equalStages(2, 3, {1, 1, 1, 0, 10});
+  for (StageCost &cost : problem.costs)
+    cost.weightBytes = 2;
+  // F0 and F1; what B0 has left, and F1.
+  EXPECT_EQ(timelineOf(ScheduleKind::ZeroBubble, problem).peakBytes,
+            (Peaks{20, 12}));
+}
+
+TEST(Schedule, SumsOfGradientsBeginWithTheFirst) {
+  ScheduleProblem problem = equalStages(2, 3, {1, 1, 1, 0, 10});
+  for (StageCost &cost : problem.costs) {
+    cost.fixedBytes = 1;
+    cost.sumBytes = 7;
+    cost.weightBytes = 10;
+  }
+  // Of all three forwards, or of two.
+  EXPECT_EQ(timelineOf(ScheduleKind::GPipe, problem).peakBytes,
+            (Peaks{38, 38}));
+  EXPECT_EQ(timelineOf(ScheduleKind::OneForwardOneBackward, problem).peakBytes,
+            (Peaks{28, 18}));
+  // The last part has what is kept of two and a seventh of the third.
+  for (StageCost &cost : problem.costs)
+    cost.sumParts = 7;
+  EXPECT_EQ(timelineOf(ScheduleKind::GPipe, problem).peakBytes,
+            (Peaks{32, 32}));
+  problem.costs[0].sumBytes = -1;
+  EXPECT_EQ(errorOf(ScheduleKind::GPipe, problem),
+            "task graph 0: an amount of memory is negative");
+  problem.costs[0].sumBytes = 1;
+  problem.costs[0].sumParts = 0;
+  EXPECT_EQ(errorOf(ScheduleKind::GPipe, problem),
+            "task graph 0: its sums have less than one part");
+}
+
+TEST(Schedule, PeaksCountTheSamplesOfEachMicroBatch) {
+  using Step = ScheduleStep;
+  std::vector<Step> steps = {{Step::Forward, 0, 0},  {Step::Forward, 0, 1},
+                             {Step::Backward, 0, 0}, {Step::Forward, 0, 2},
+                             {Step::Backward, 0, 1}, {Step::Backward, 0, 2}};
+  StageCost cost;
+  cost.activationBytes = 10;
+  EXPECT_EQ(findPeakBytes(steps, cost), 20);
+  auto partOf = [](int64_t, int64_t microBatch) {
+    return microBatch == 1 ? 1 : 0.5;
+  };
+  EXPECT_EQ(findPeakBytes(steps, cost, partOf), 15);
 }
 
 TEST(Schedule, MisfitsAreErrors) {

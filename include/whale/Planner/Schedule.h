@@ -91,13 +91,19 @@ struct StageCost {
   double send = 0;
   /// Kept from a micro-batch's forward to the end of its backward.
   int64_t activationBytes = 0;
-  /// Kept during the whole step: parameters, gradients, optimizer state.
+  /// Kept during the whole step: parameters, optimizer state.
   int64_t fixedBytes = 0;
   /// The memory of a device of the stage; all TaskGraphs of a stage share it.
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
-  /// Kept in addition to `activationBytes` from a backward to its weight
-  /// gradient, if they are separate.
+  /// Kept instead of `activationBytes` from a backward to its weight gradient,
+  /// if they are separate.
   int64_t weightBytes = 0;
+  /// Kept from the first gradients of the weights to the end: their sums over
+  /// micro-batches.
+  int64_t sumBytes = 0;
+  /// In how many parts, one after the other, the first gradients of the weights
+  /// make these sums and free what a micro-batch kept.
+  int64_t sumParts = 1;
 };
 
 /// A pipeline: micro-batches run through a sequence of TaskGraphs. If
@@ -171,6 +177,15 @@ struct Timeline {
 /// scheduled twice or not a step of the problem, and if stages deadlock.
 llvm::Expected<Timeline> simulate(const ScheduleProblem &problem,
                                   const Schedule &schedule);
+
+/// Returns the largest number of bytes that a device keeps that takes these
+/// steps, the TaskGraphs of which have the costs `chunks`. `partOf` returns
+/// which part, between 0 and 1, of `activationBytes` and `weightBytes` it has
+/// of a TaskGraph (its chunk) and a micro-batch; all, if it is null.
+int64_t
+findPeakBytes(llvm::ArrayRef<ScheduleStep> steps,
+              llvm::ArrayRef<StageCost> chunks,
+              llvm::function_ref<double(int64_t, int64_t)> partOf = nullptr);
 
 /// A schedule and the reason for choosing it.
 struct ScheduleChoice {

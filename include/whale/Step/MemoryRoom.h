@@ -38,8 +38,9 @@ using MeshShares = std::vector<MeshShare>;
 struct LoopBytes {
   /// The maximum before and after a loop of micro-batches, and during the loop.
   double outside = 0, inside = 0;
-  /// The part of `inside` that each micro-batch keeps, by TaskGraph.
-  std::map<llvm::StringRef, double> kept;
+  /// The part of `inside` that each micro-batch keeps, by TaskGraph; and sums
+  /// over micro-batches.
+  std::map<llvm::StringRef, double> kept, sums;
 };
 
 /// Computes the bytes that devices need from their shares.

@@ -91,6 +91,9 @@ struct MeshLoad {
   /// by the loop (the number of an operation) and by the name of the TaskGraph
   /// whose forward produced it.
   std::map<unsigned, std::map<llvm::StringRef, LoadAmounts>> kept;
+  /// The part of `changes` that a loop's sums over micro-batches are, by the
+  /// loop and by the name of the TaskGraph that makes the terms.
+  std::map<unsigned, std::map<llvm::StringRef, LoadAmounts>> sums;
 };
 
 } // namespace whale

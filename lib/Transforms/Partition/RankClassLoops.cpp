@@ -20,6 +20,7 @@
 
 #include "RankClassBuilder.h"
 
+#include "../Placed/Pipeline.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
@@ -171,7 +172,6 @@ void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
 /// makes its last term is over. So one that makes many of them ends several
 /// times, in each moment.
 void RankClassBuilder::findCuts(LoopState &loop) {
-  constexpr int64_t mostParts = 8;
   MicroBatchesOp op = loop.op;
   auto isExchanged = [&](Value sum) {
     return llvm::any_of(sum.getUsers(), [&](Operation *user) {
@@ -201,7 +201,7 @@ void RankClassBuilder::findCuts(LoopState &loop) {
       int64_t total = 0, sum = 0;
       for (auto [producer, bytes] : list)
         total += bytes;
-      int64_t part = std::max(bucketBytes, total / mostParts);
+      int64_t part = gradientPartBytes(total, bucketBytes);
       for (auto [producer, bytes] : list) {
         sum += bytes;
         total -= bytes;

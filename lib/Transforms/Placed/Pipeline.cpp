@@ -224,38 +224,112 @@ int64_t Pipeline::getInFlight(StringRef graph) {
 }
 
 /// What a value takes on a device, in bytes.
-static int64_t bytesOn(Value value, int64_t device) {
+static double bytesOn(Value value, int64_t device) {
   auto type = cast<RankedTensorType>(value.getType());
   PlacementAttr placement = getPlacement(value);
   if (!placement)
-    return getTensorBytes(type);
+    return double(getTensorBytes(type));
   auto local = getLocalType(type, placement.getValue(), device);
-  return local ? getTensorBytes(*local) : 0;
+  return local ? double(getTensorBytes(*local)) : 0;
 }
 
-static int64_t bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
-  int64_t bytes = 0;
+static double bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
+  double bytes = 0;
   for (Value value : values)
-    bytes = addCosts(bytes, bytesOn(value, device));
+    bytes += bytesOn(value, device);
   return bytes;
 }
 
-/// By slot: what backwards make for the gradients of weights.
-std::vector<llvm::SetVector<Value>> Pipeline::findWeightInputs() {
-  std::vector<llvm::SetVector<Value>> inputs(slots.size());
+std::vector<Pipeline::WeightInputs> Pipeline::findWeightInputs() {
+  std::vector<WeightInputs> inputs(slots.size());
   for (TaskGraphOp graph : graphs()) {
     int64_t slot = getSlot(graph);
     if (slot < 0 || !graph->hasAttr(kWeightGradientAttr))
       continue;
+    WeightInputs &input = inputs[slot];
     graph.walk([&](Operation *op) {
-      for (Value operand : op->getOperands())
-        if (auto producer = operand.getDefiningOp<TaskGraphOp>();
-            producer && producer.getPhase() == Phase::Backward &&
-            getSlot(producer) == slot)
-          inputs[slot].insert(operand);
+      for (Value operand : op->getOperands()) {
+        auto producer =
+            lookThroughReshards(operand).getDefiningOp<TaskGraphOp>();
+        if (!producer || getSlot(producer) != slot)
+          continue;
+        if (producer.getPhase() == Phase::Forward)
+          input.ofForward.insert(operand);
+        else if (producer.getPhase() == Phase::Backward)
+          input.ofBackward.insert(operand);
+      }
     });
   }
   return inputs;
+}
+
+double Pipeline::WeightInputs::bytesOn(int64_t device, double kept,
+                                       double part) const {
+  // Without samples in the first region nothing is known of the others.
+  if (part == 0)
+    return kept;
+  return std::min(kept, whale::bytesOn(ofForward, device) / part) +
+         whale::bytesOn(ofBackward, device) / part;
+}
+
+std::vector<std::vector<Value>> Pipeline::findSamples() {
+  std::vector<std::vector<Value>> samples(slots.size());
+  for (auto [region, body] : llvm::enumerate(loop.getBodies())) {
+    for (std::vector<Value> &ofRegions : samples)
+      ofRegions.push_back({});
+    for (auto graph : body.getOps<TaskGraphOp>()) {
+      if (graph.getPhase() != Phase::Forward || getSlot(graph) < 0)
+        continue;
+      Value &largest = samples[getSlot(graph)][region];
+      for (Value result : graph.getResults())
+        if (!largest || getTensorBytes(result.getType()) >
+                            getTensorBytes(largest.getType()))
+          largest = result;
+    }
+  }
+  return samples;
+}
+
+llvm::BitVector Pipeline::findExchanging() {
+  llvm::BitVector exchanging(slots.size());
+  auto terms = loop.getYield(0).getOperands();
+  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
+    auto graph = terms[i].getDefiningOp<TaskGraphOp>();
+    bool isExchanged =
+        llvm::any_of(loop.getResult(i).getUsers(), [](Operation *user) {
+          auto moved = dyn_cast<ReshardOp>(user);
+          return moved && moved.getFrom().getValue().isPartial();
+        });
+    if (graph && getSlot(graph) >= 0 && isExchanged)
+      exchanging.set(getSlot(graph));
+  }
+  return exchanging;
+}
+
+int64_t gradientPartBytes(int64_t total, int64_t bucketBytes) {
+  // With more parts the last ones are little work to hide communication behind.
+  constexpr int64_t mostParts = 8;
+  return std::max(bucketBytes, total / mostParts);
+}
+
+void Pipeline::setSums(StageCost &cost, double sums, bool isExchanging) {
+  cost.sumBytes = toBytes(sums);
+  int64_t bucketBytes =
+      Config(loop->getParentOfType<ModuleOp>()).getBucketBytes();
+  if (int64_t part = gradientPartBytes(cost.sumBytes, bucketBytes);
+      isExchanging && part > 0)
+    cost.sumParts = std::max<int64_t>(cost.sumBytes / part, 1);
+}
+
+/// The parts that a device has of such values, of the largest of them.
+static std::vector<double> findParts(ArrayRef<Value> samples, int64_t device) {
+  std::vector<double> parts;
+  for (Value value : samples)
+    parts.push_back(value ? bytesOn(value, device) : 0);
+  double largest = *llvm::max_element(parts);
+  for (double &part : parts)
+    part = largest > 0 ? part / largest : 1;
+  return parts;
 }
 
 ScheduleProblem Pipeline::getProblem() {
@@ -276,7 +350,9 @@ ScheduleProblem Pipeline::getProblem() {
   }
   llvm::BitVector isCounted(numStages);
   std::map<int64_t, DeviceBytes> bytesOf = readBytes();
-  std::vector<llvm::SetVector<Value>> weightInputs = findWeightInputs();
+  std::vector<WeightInputs> weightInputs = findWeightInputs();
+  std::vector<std::vector<Value>> samples = findSamples();
+  llvm::BitVector exchanging = findExchanging();
   for (auto [index, slot] : llvm::enumerate(slots)) {
     StageCost &cost = problem.costs[index];
     cost.send =
@@ -295,13 +371,15 @@ ScheduleProblem Pipeline::getProblem() {
       int64_t kept = toBytes(it->second.kept[index] * problem.microBatches) /
                      problem.microBatches;
       int64_t memory = cluster.kindOf(device).memoryBytes;
-      int64_t room = memory - fixed - kept;
+      int64_t room = memory - fixed - toBytes(it->second.sums[index]) - kept;
       if (room >= least)
         continue;
       least = room;
       cost.fixedBytes = fixed;
+      setSums(cost, it->second.sums[index], exchanging[index]);
       cost.activationBytes = kept;
-      cost.weightBytes = bytesOn(weightInputs[index], device);
+      cost.weightBytes = toBytes(weightInputs[index].bytesOn(
+          device, double(kept), findParts(samples[index], device).front()));
       cost.memoryBytes = memory;
     }
     isCounted.set(slot.stage);
@@ -318,14 +396,19 @@ std::map<int64_t, Pipeline::DeviceBytes> Pipeline::readBytes() {
     DeviceBytes bytes;
     bytes.fixed = entry.getAs<IntegerAttr>("fixed").getInt();
     bytes.outside = entry.getAs<IntegerAttr>("outside").getInt();
-    bytes.kept.assign(slots.size(), 0);
-    for (NamedAttribute kept : entry.getAs<DictionaryAttr>("kept")) {
-      SmallVector<int64_t> indices = slotsOfName.lookup(kept.getName());
-      for (int64_t slot : indices)
-        bytes.kept[slot] +=
-            double(cast<IntegerAttr>(kept.getValue()).getInt()) /
-            double(indices.size());
-    }
+    auto share = [&](StringRef key) {
+      std::vector<double> ofSlots(slots.size());
+      for (NamedAttribute amount : entry.getAs<DictionaryAttr>(key)) {
+        SmallVector<int64_t> indices = slotsOfName.lookup(amount.getName());
+        for (int64_t slot : indices)
+          ofSlots[slot] +=
+              double(cast<IntegerAttr>(amount.getValue()).getInt()) /
+              double(indices.size());
+      }
+      return ofSlots;
+    };
+    bytes.kept = share("kept");
+    bytes.sums = share("sums");
     for (int64_t device :
          entry.getAs<DenseI64ArrayAttr>("devices").asArrayRef())
       result[device] = bytes;
@@ -336,39 +419,34 @@ std::map<int64_t, Pipeline::DeviceBytes> Pipeline::readBytes() {
 void Pipeline::correctBytes(const Schedule &schedule,
                             MutableArrayRef<int64_t> bytes) {
   ScheduleProblem problem = emptyProblem();
-  std::vector<llvm::SetVector<Value>> weightInputs = findWeightInputs();
+  std::vector<WeightInputs> weightInputs = findWeightInputs();
+  std::vector<std::vector<Value>> samples = findSamples();
+  llvm::BitVector exchanging = findExchanging();
   for (auto &[device, expected] : readBytes()) {
     if (device < 0 || device >= int64_t(bytes.size()))
       continue;
-    double most = 0;
+    int64_t most = toBytes(expected.outside);
     for (const auto &[stage, steps] : llvm::enumerate(schedule)) {
       std::vector<int64_t> indices = problem.taskGraphsOf(stage);
-      if (llvm::all_of(indices, [&, &expected = expected](int64_t slot) {
-            return expected.kept[slot] == 0;
-          }))
-        continue;
-      std::vector<bool> splits(indices.size(), false);
-      for (const ScheduleStep &step : steps)
-        if (step.kind == ScheduleStep::WeightGradient)
-          splits[step.chunk] = true;
-      std::vector<double> forWeights;
-      for (int64_t slot : indices)
-        forWeights.push_back(double(bytesOn(weightInputs[slot], device)));
-      double kept = 0;
-      for (const ScheduleStep &step : steps) {
-        double each = expected.kept[indices[step.chunk]];
-        double waiting = splits[step.chunk] ? forWeights[step.chunk] : 0;
-        if (step.kind == ScheduleStep::Forward)
-          kept += each;
-        else if (splits[step.chunk] && step.kind == ScheduleStep::Backward)
-          kept += waiting;
-        else
-          kept -= each + waiting;
-        most = std::max(most, kept);
+      std::vector<StageCost> chunks;
+      // By chunk and region.
+      std::vector<std::vector<double>> parts;
+      for (int64_t slot : indices) {
+        StageCost &cost = chunks.emplace_back();
+        double kept = expected.kept[slot];
+        parts.push_back(findParts(samples[slot], device));
+        cost.activationBytes = toBytes(kept);
+        cost.weightBytes = toBytes(
+            weightInputs[slot].bytesOn(device, kept, parts.back().front()));
+        setSums(cost, expected.sums[slot], exchanging[slot]);
       }
+      chunks.front().fixedBytes = expected.fixed;
+      auto partOf = [&](int64_t chunk, int64_t microBatch) {
+        return parts[chunk][loop.getVariants()[microBatch]];
+      };
+      most = std::max(most, findPeakBytes(steps, chunks, partOf));
     }
-    bytes[device] =
-        std::max<int64_t>(expected.outside, expected.fixed + toBytes(most));
+    bytes[device] = most;
   }
 }
 

@@ -62,10 +62,21 @@ private:
   /// What whale-propagate expects a device to need.
   struct DeviceBytes {
     int64_t fixed = 0, outside = 0;
-    /// What each slot keeps of a micro-batch.
-    std::vector<double> kept;
+    /// What each slot keeps of a micro-batch, and its sums over them.
+    std::vector<double> kept, sums;
+  };
+  /// What the gradients of weights of a slot read, where they are apart: of
+  /// what forwards make, and backwards.
+  struct WeightInputs {
+    llvm::SetVector<mlir::Value> ofForward, ofBackward;
+
+    /// What a device that keeps at most `kept` bytes for the backward of a
+    /// micro-batch, and has `part` of its most samples in the first region,
+    /// keeps behind that backward.
+    double bytesOn(int64_t device, double kept, double part) const;
   };
   std::map<int64_t, DeviceBytes> readBytes();
+  void setSums(StageCost &cost, double sums, bool isExchanging);
   ScheduleProblem emptyProblem();
   void joinDevices();
   void addForward(TaskGraphOp graph);
@@ -73,7 +84,12 @@ private:
   void numberChunks();
   std::optional<int64_t> stageOf(TaskGraphOp graph);
   llvm::SmallVector<TaskGraphOp> graphs();
-  std::vector<llvm::SetVector<mlir::Value>> findWeightInputs();
+  std::vector<WeightInputs> findWeightInputs();
+  /// By slot and region of the loop: the largest of the values that forwards
+  /// make, of which a device has the more the more samples it takes.
+  std::vector<std::vector<mlir::Value>> findSamples();
+  /// By slot: whether devices sum up gradients of it among themselves.
+  llvm::BitVector findExchanging();
 
   MicroBatchesOp loop;
   const Cluster &cluster;
@@ -87,6 +103,10 @@ private:
   /// Of each stage; empty until it is asked for.
   std::vector<int64_t> inFlight;
 };
+
+/// After how many bytes of gradients a backward is cut, of `total` that devices
+/// sum up among themselves: so that they can begin while the rest is computed.
+int64_t gradientPartBytes(int64_t total, int64_t bucketBytes);
 
 /// The virtual device of a task graph; null if it names none.
 VirtualDeviceOp devicesOf(TaskGraphOp graph);

@@ -136,20 +136,26 @@ private:
     llvm::MapVector<Attribute, SmallVector<int64_t>> devicesWith;
     for (auto [device, bytes] : llvm::enumerate(devices)) {
       double fixed = bytes.inside;
-      SmallVector<NamedAttribute> kept;
-      for (const auto &[name, each] : bytes.kept) {
+      auto list = [&](const std::map<StringRef, double> &amounts) {
+        SmallVector<NamedAttribute> list;
+        for (const auto &[name, each] : amounts)
+          list.push_back(builder.getNamedAttr(
+              name, builder.getI64IntegerAttr(toBytes(each))));
+        return builder.getDictionaryAttr(list);
+      };
+      for (const auto &[name, each] : bytes.kept)
         fixed -= each * double(pipeline.getInFlight(name));
-        kept.push_back(builder.getNamedAttr(
-            name, builder.getI64IntegerAttr(toBytes(each))));
-      }
-      devicesWith
-          [builder.getDictionaryAttr(
-               {builder.getNamedAttr("fixed",
-                                     builder.getI64IntegerAttr(toBytes(fixed))),
-                builder.getNamedAttr("kept", builder.getDictionaryAttr(kept)),
-                builder.getNamedAttr("outside", builder.getI64IntegerAttr(
-                                                    toBytes(bytes.outside)))})]
-              .push_back(device);
+      for (const auto &[name, sum] : bytes.sums)
+        fixed -= sum;
+      auto number = [&](double amount) {
+        return builder.getI64IntegerAttr(toBytes(amount));
+      };
+      devicesWith[builder.getDictionaryAttr(
+                      {builder.getNamedAttr("fixed", number(fixed)),
+                       builder.getNamedAttr("kept", list(bytes.kept)),
+                       builder.getNamedAttr("outside", number(bytes.outside)),
+                       builder.getNamedAttr("sums", list(bytes.sums))})]
+          .push_back(device);
     }
     SmallVector<Attribute> list;
     for (auto &[attr, ids] : devicesWith) {

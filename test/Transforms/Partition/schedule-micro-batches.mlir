@@ -292,9 +292,9 @@ module @full {
         reduce [#whale.reduction<sum>]
         attributes {whale.loop_bytes = [
           {devices = array<i64: 0>, fixed = 20 : i64, kept = {one = 30 : i64},
-           outside = 10 : i64},
+           outside = 10 : i64, sums = {}},
           {devices = array<i64: 1>, fixed = 10 : i64, kept = {two = 20 : i64},
-           outside = 65 : i64}]}
+           outside = 65 : i64, sums = {}}]}
         : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
     ^bb0(%x: tensor<4xf32>):
       %1 = whale.task_graph "one" forward on @vd0 flops 12 -> tensor<4xf32> {

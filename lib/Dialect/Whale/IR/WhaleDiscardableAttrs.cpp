@@ -232,10 +232,12 @@ static bool isLoopBytes(Attribute attr) {
       !entry.getAs<IntegerAttr>("fixed") ||
       !entry.getAs<IntegerAttr>("outside"))
     return false;
-  auto kept = entry.getAs<DictionaryAttr>("kept");
-  return kept && llvm::all_of(kept, [](NamedAttribute bytes) {
-           return isa<IntegerAttr>(bytes.getValue());
-         });
+  return llvm::all_of(ArrayRef{"kept", "sums"}, [&](StringRef key) {
+    auto amounts = entry.getAs<DictionaryAttr>(key);
+    return amounts && llvm::all_of(amounts, [](NamedAttribute bytes) {
+             return isa<IntegerAttr>(bytes.getValue());
+           });
+  });
 }
 
 static Fault findLoopBytesFault(const Site &, Attribute value) {
@@ -243,7 +245,8 @@ static Fault findLoopBytesFault(const Site &, Attribute value) {
   if (entries && llvm::all_of(entries, isLoopBytes))
     return {};
   return expected(value, "a list of {devices = array<i64: ...>, fixed = i64, "
-                         "kept = {NAME = i64, ...}, outside = i64}");
+                         "kept = {NAME = i64, ...}, outside = i64, "
+                         "sums = {NAME = i64, ...}}");
 }
 
 static Fault findBuffersFault(const Site &, Attribute value) {

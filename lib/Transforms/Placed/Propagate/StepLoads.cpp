@@ -229,6 +229,11 @@ LoadKind StepLoads::kindOf(const Mesh *mesh, const AxisState &outer,
   return splitsInner ? LoadKind::Inner : LoadKind::Whole;
 }
 
+/// The layout in which a value is made.
+LoadKind StepLoads::ownKind(Value value, const Mesh *mesh) const {
+  return kindOf(mesh, batch.getState(value), inner.getState(value));
+}
+
 void StepLoads::addWork() {
   std::unique_ptr<CostModel> model = createRooflineModel(cluster);
   // How often each operation is computed.
@@ -322,6 +327,33 @@ void StepLoads::LiveRange::extend(unsigned position) {
   last = std::max(last, position);
 }
 
+/// Whether a device has more of a value in the first layout, so that it must be
+/// gathered for it.
+static bool takesMore(LoadKind kind, LoadKind other) {
+  if (kind == other || other == LoadKind::Whole)
+    return false;
+  return kind == LoadKind::Whole ||
+         (kind == LoadKind::Group && other != LoadKind::Inner) ||
+         (kind == LoadKind::Inner && other == LoadKind::GroupInner);
+}
+
+/// The layout in which the devices of a mesh hold a value that `operand` reads:
+/// as it was made there, unless it is sent, gathered or summed up.
+LoadKind StepLoads::heldAs(OpOperand &operand, Value value,
+                           const Mesh *reader) const {
+  LoadKind read =
+      kindOf(reader, batch.getRequired(operand), inner.getRequired(operand));
+  auto argument = dyn_cast<BlockArgument>(value);
+  bool isRegionArgument =
+      argument && argument.getOwner()->getParentOp() != function;
+  if (reader != stepMeshes.meshOfValue(value) || isRegionArgument)
+    return read;
+  AxisState outer = batch.getState(value), within = inner.getState(value);
+  LoadKind own = ownKind(value, reader);
+  bool isPartial = outer.isPartial() || within.isPartial();
+  return !argument && (isPartial || takesMore(read, own)) ? read : own;
+}
+
 /// Extends the ranges of what `op` reads and makes. Operations come last to
 /// first: how long its results are needed is known.
 void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
@@ -338,7 +370,8 @@ void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
   unsigned last = isMoments ? ends.at(op) : position;
   if (!isWritten)
     for (Value result : op->getResults())
-      if (auto it = ranges.find({result, mesh}); it != ranges.end())
+      if (auto it = ranges.find({result, mesh, ownKind(result, mesh)});
+          it != ranges.end())
         last = std::max(last, it->second.last);
   for (OpOperand &operand : op->getOpOperands()) {
     if (isa<func::ReturnOp>(op) &&
@@ -346,15 +379,17 @@ void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
       continue;
     Value value = lookThroughTaskGraph(operand.get());
     const Mesh *reader = isEdge ? stepMeshes.meshOfValue(value) : mesh;
-    LiveRange &range = ranges[{value, reader}];
+    LoadKind kind =
+        isEdge ? ownKind(value, reader) : heldAs(operand, value, reader);
+    LiveRange &range = ranges[{value, reader, kind}];
     range.extend(std::max(useOf(op, value), last));
     range.first = std::min(range.first, position);
-    range.kind =
-        kindOf(reader, batch.getRequired(operand), inner.getRequired(operand));
   }
   if (isWritten)
-    for (Value result : op->getResults())
-      ranges[{result, stepMeshes.meshOfValue(result)}].extend(position);
+    for (Value result : op->getResults()) {
+      const Mesh *maker = stepMeshes.meshOfValue(result);
+      ranges[{result, maker, ownKind(result, maker)}].extend(position);
+    }
 }
 
 /// Whether `op` changes a part of what a loop carries, which the buffers of the
@@ -420,31 +455,45 @@ bool StepLoads::isTakenOver(Value value, const LiveRange &range) {
          takers.insert(reader).second;
 }
 
-/// Adds the bytes of a value on a mesh where it is made or read.
-void StepLoads::addRange(Value value, const Mesh *mesh,
+/// Adds the bytes of a value on a mesh that holds it in one layout.
+void StepLoads::addRange(Value value, const Mesh *mesh, LoadKind kind,
                          const LiveRange &range) {
   auto bytes = double(getTensorBytes(value.getType()));
-  LoadKind own = kindOf(mesh, batch.getState(value), inner.getState(value));
   auto argument = dyn_cast<BlockArgument>(value);
-  bool isMadeHere = stepMeshes.meshOfValue(value) == mesh;
-  if (argument && argument.getOwner() == &function.front() && isMadeHere) {
-    meshes[mesh].argumentBytes[own] += bytes;
+  bool isMadeHere =
+      stepMeshes.meshOfValue(value) == mesh && kind == ownKind(value, mesh);
+  if (argument && argument.getOwner()->getParentOp() == function &&
+      isMadeHere) {
+    meshes[mesh].argumentBytes[kind] += bytes;
     return;
   }
   // What a region is given is stored outside.
   if (argument && !isStoredSlice(argument))
     return;
   Operation *op = argument ? ops[range.first] : value.getDefiningOp();
-  if (op && !argument &&
+  if (op && !argument && isMadeHere &&
       (!stored.contains(op) || updatesCarried(op) || isAddedInPlace(value)))
     return;
   unsigned first = isMadeHere && op && !argument ? positions[op] : range.first;
-  LoadKind kind = isMadeHere && !argument ? own : range.kind;
   unsigned last = std::max(first, range.last);
   addBytes(mesh, kind, bytes, first,
            last > first && isTakenOver(value, range) ? last - 1 : last);
   if (op)
     addInFlight(op, mesh, kind, bytes, range.last);
+  if (isMadeHere)
+    addSum(value, mesh, kind, bytes);
+}
+
+/// Notes that `value`, if it is one, is a loop's sum over micro-batches.
+void StepLoads::addSum(Value value, const Mesh *mesh, LoadKind kind,
+                       double bytes) {
+  auto loop = value.getDefiningOp<MicroBatchesOp>();
+  auto result = dyn_cast<OpResult>(value);
+  if (!loop || result.getResultNumber() >= loop.getNumReduced())
+    return;
+  Value term = loop.getYield(0).getOperand(result.getResultNumber());
+  if (auto graph = term.getDefiningOp<TaskGraphOp>())
+    meshes[mesh].sums[positions[loop]][graph.getName()][kind] += bytes;
 }
 
 /// Adds what `op` makes for the backward of its micro-batch, up to position
@@ -475,14 +524,24 @@ void StepLoads::addMemory() {
         !(yield && isa<TaskGraphOp>(yield->getParentOp())))
       addUses(op, ranges);
   }
+  // What is moved is there until then as it was made.
+  SmallVector<std::pair<Value, unsigned>> moved;
   for (auto &[key, range] : ranges)
-    addRange(key.first, key.second, range);
+    if (auto [value, mesh, kind] = key; value.getDefiningOp() &&
+                                        mesh == stepMeshes.meshOfValue(value) &&
+                                        kind != ownKind(value, mesh))
+      moved.push_back({value, range.first});
+  for (auto [value, first] : moved) {
+    const Mesh *mesh = stepMeshes.meshOfValue(value);
+    ranges[{value, mesh, ownKind(value, mesh)}].extend(first);
+  }
+  for (auto &[key, range] : ranges)
+    addRange(std::get<0>(key), std::get<1>(key), std::get<2>(key), range);
   // Arguments without readers.
   for (BlockArgument argument : function.getArguments())
     if (argument.use_empty())
       if (const Mesh *mesh = stepMeshes.meshOfValue(argument))
-        meshes[mesh].argumentBytes[kindOf(mesh, batch.getState(argument),
-                                          inner.getState(argument))] +=
+        meshes[mesh].argumentBytes[ownKind(argument, mesh)] +=
             double(getTensorBytes(argument.getType()));
   for (auto &[mesh, load] : meshes)
     load.seconds.resize(speedClasses.size());

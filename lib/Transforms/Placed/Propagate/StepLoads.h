@@ -59,23 +59,28 @@ private:
   /// The positions from which and up to which a mesh holds a value.
   struct LiveRange {
     unsigned first = std::numeric_limits<unsigned>::max(), last = 0;
-    /// Where nothing makes the value: the layout in which it arrives.
-    LoadKind kind = LoadKind::Whole;
 
     void extend(unsigned position);
   };
+  /// By value, and by mesh and layout in which it is held.
   using LiveRanges =
-      llvm::MapVector<std::pair<mlir::Value, const Mesh *>, LiveRange>;
+      llvm::MapVector<std::tuple<mlir::Value, const Mesh *, LoadKind>,
+                      LiveRange>;
+  LoadKind heldAs(mlir::OpOperand &operand, mlir::Value value,
+                  const Mesh *reader) const;
   void addUses(mlir::Operation *op, LiveRanges &ranges) const;
   bool isAddedInPlace(mlir::Value value) const;
   bool isTakenOver(mlir::Value value, const LiveRange &range);
-  void addRange(mlir::Value value, const Mesh *mesh, const LiveRange &range);
+  void addRange(mlir::Value value, const Mesh *mesh, LoadKind kind,
+                const LiveRange &range);
   void addInFlight(mlir::Operation *op, const Mesh *mesh, LoadKind kind,
                    double bytes, unsigned last);
+  void addSum(mlir::Value value, const Mesh *mesh, LoadKind kind, double bytes);
   void addBytes(const Mesh *mesh, LoadKind kind, double bytes, unsigned first,
                 unsigned last);
   LoadKind kindOf(const Mesh *mesh, const AxisState &outer,
                   const AxisState &inner) const;
+  LoadKind ownKind(mlir::Value value, const Mesh *mesh) const;
   unsigned useOf(mlir::Operation *user, mlir::Value value) const;
 
   mlir::func::FuncOp function;
