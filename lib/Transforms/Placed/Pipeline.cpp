@@ -425,9 +425,13 @@ void Pipeline::correctBytes(const Schedule &schedule,
   for (auto &[device, expected] : readBytes()) {
     if (device < 0 || device >= int64_t(bytes.size()))
       continue;
-    int64_t most = toBytes(expected.outside);
+    int64_t most = std::max(expected.outside, expected.fixed);
     for (const auto &[stage, steps] : llvm::enumerate(schedule)) {
       std::vector<int64_t> indices = problem.taskGraphsOf(stage);
+      if (llvm::all_of(indices, [&, &expected = expected](int64_t slot) {
+            return expected.kept[slot] == 0 && expected.sums[slot] == 0;
+          }))
+        continue;
       std::vector<StageCost> chunks;
       // By chunk and region.
       std::vector<std::vector<double>> parts;
