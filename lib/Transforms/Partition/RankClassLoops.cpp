@@ -20,7 +20,7 @@
 
 #include "RankClassBuilder.h"
 
-#include "../Placed/Pipeline.h"
+#include "../Placed/PipelineBytes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"

@@ -17,12 +17,10 @@
 
 #include "Pipeline.h"
 
+#include "PipelineBytes.h"
 #include "StageCosts.h"
 #include "whale/Dialect/Whale/IR/Config.h"
-#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
-#include "whale/Sharding/LocalShapes.h"
-#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "llvm/ADT/BitVector.h"
@@ -143,8 +141,9 @@ void Pipeline::numberChunks() {
   }
 }
 
-SmallVector<TaskGraphOp> Pipeline::graphs() {
-  return llvm::to_vector(loop.getBody(0).getOps<TaskGraphOp>());
+SmallVector<TaskGraphOp> Pipeline::graphs() const {
+  MicroBatchesOp op = loop;
+  return llvm::to_vector(op.getBody(0).getOps<TaskGraphOp>());
 }
 
 int64_t Pipeline::getSlot(TaskGraphOp graph) const {
@@ -223,115 +222,6 @@ int64_t Pipeline::getInFlight(StringRef graph) {
   return most;
 }
 
-/// What a value takes on a device, in bytes.
-static double bytesOn(Value value, int64_t device) {
-  auto type = cast<RankedTensorType>(value.getType());
-  PlacementAttr placement = getPlacement(value);
-  if (!placement)
-    return double(getTensorBytes(type));
-  auto local = getLocalType(type, placement.getValue(), device);
-  return local ? double(getTensorBytes(*local)) : 0;
-}
-
-static double bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
-  double bytes = 0;
-  for (Value value : values)
-    bytes += bytesOn(value, device);
-  return bytes;
-}
-
-std::vector<Pipeline::WeightInputs> Pipeline::findWeightInputs() {
-  std::vector<WeightInputs> inputs(slots.size());
-  for (TaskGraphOp graph : graphs()) {
-    int64_t slot = getSlot(graph);
-    if (slot < 0 || !graph->hasAttr(kWeightGradientAttr))
-      continue;
-    WeightInputs &input = inputs[slot];
-    graph.walk([&](Operation *op) {
-      for (Value operand : op->getOperands()) {
-        auto producer =
-            lookThroughReshards(operand).getDefiningOp<TaskGraphOp>();
-        if (!producer || getSlot(producer) != slot)
-          continue;
-        if (producer.getPhase() == Phase::Forward)
-          input.ofForward.insert(operand);
-        else if (producer.getPhase() == Phase::Backward)
-          input.ofBackward.insert(operand);
-      }
-    });
-  }
-  return inputs;
-}
-
-double Pipeline::WeightInputs::bytesOn(int64_t device, double kept,
-                                       double part) const {
-  // Without samples in the first region nothing is known of the others.
-  if (part == 0)
-    return kept;
-  return std::min(kept, whale::bytesOn(ofForward, device) / part) +
-         whale::bytesOn(ofBackward, device) / part;
-}
-
-std::vector<std::vector<Value>> Pipeline::findSamples() {
-  std::vector<std::vector<Value>> samples(slots.size());
-  for (auto [region, body] : llvm::enumerate(loop.getBodies())) {
-    for (std::vector<Value> &ofRegions : samples)
-      ofRegions.push_back({});
-    for (auto graph : body.getOps<TaskGraphOp>()) {
-      if (graph.getPhase() != Phase::Forward || getSlot(graph) < 0)
-        continue;
-      Value &largest = samples[getSlot(graph)][region];
-      for (Value result : graph.getResults())
-        if (!largest || getTensorBytes(result.getType()) >
-                            getTensorBytes(largest.getType()))
-          largest = result;
-    }
-  }
-  return samples;
-}
-
-llvm::BitVector Pipeline::findExchanging() {
-  llvm::BitVector exchanging(slots.size());
-  auto terms = loop.getYield(0).getOperands();
-  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
-    auto graph = terms[i].getDefiningOp<TaskGraphOp>();
-    bool isExchanged =
-        llvm::any_of(loop.getResult(i).getUsers(), [](Operation *user) {
-          auto moved = dyn_cast<ReshardOp>(user);
-          return moved && moved.getFrom().getValue().isPartial();
-        });
-    if (graph && getSlot(graph) >= 0 && isExchanged)
-      exchanging.set(getSlot(graph));
-  }
-  return exchanging;
-}
-
-int64_t gradientPartBytes(int64_t total, int64_t bucketBytes) {
-  // With more parts the last ones are little work to hide communication behind.
-  constexpr int64_t mostParts = 8;
-  return std::max(bucketBytes, total / mostParts);
-}
-
-void Pipeline::setSums(StageCost &cost, double sums, bool isExchanging) {
-  cost.sumBytes = toBytes(sums);
-  int64_t bucketBytes =
-      Config(loop->getParentOfType<ModuleOp>()).getBucketBytes();
-  if (int64_t part = gradientPartBytes(cost.sumBytes, bucketBytes);
-      isExchanging && part > 0)
-    cost.sumParts = std::max<int64_t>(cost.sumBytes / part, 1);
-}
-
-/// The parts that a device has of such values, of the largest of them.
-static std::vector<double> findParts(ArrayRef<Value> samples, int64_t device) {
-  std::vector<double> parts;
-  for (Value value : samples)
-    parts.push_back(value ? bytesOn(value, device) : 0);
-  double largest = *llvm::max_element(parts);
-  for (double &part : parts)
-    part = largest > 0 ? part / largest : 1;
-  return parts;
-}
-
 ScheduleProblem Pipeline::getProblem() {
   ScheduleProblem problem = emptyProblem();
   StageCosts costs(loop, cluster);
@@ -349,10 +239,7 @@ ScheduleProblem Pipeline::getProblem() {
       cost.backward += seconds;
   }
   llvm::BitVector isCounted(numStages);
-  std::map<int64_t, DeviceBytes> bytesOf = readBytes();
-  std::vector<WeightInputs> weightInputs = findWeightInputs();
-  std::vector<std::vector<Value>> samples = findSamples();
-  llvm::BitVector exchanging = findExchanging();
+  PipelineBytes needs(loop, *this);
   for (auto [index, slot] : llvm::enumerate(slots)) {
     StageCost &cost = problem.costs[index];
     cost.send =
@@ -362,94 +249,45 @@ ScheduleProblem Pipeline::getProblem() {
     // The device with the least free memory.
     int64_t least = std::numeric_limits<int64_t>::max();
     for (int64_t device : slot.devices) {
-      auto it = bytesOf.find(device);
-      if (it == bytesOf.end())
+      auto it = needs.getDevices().find(device);
+      if (it == needs.getDevices().end())
         continue;
+      StageCost bytes = needs.costOf(device, index);
       // All slots of a stage share what is always there.
-      int64_t fixed = isCounted[slot.stage] ? 0 : it->second.fixed;
-      // Saturates where all micro-batches together would not fit 64 bits.
-      int64_t kept = toBytes(it->second.kept[index] * problem.microBatches) /
-                     problem.microBatches;
-      int64_t memory = cluster.kindOf(device).memoryBytes;
-      int64_t room = memory - fixed - toBytes(it->second.sums[index]) - kept;
+      bytes.fixedBytes = isCounted[slot.stage] ? 0 : it->second.fixed;
+      bytes.memoryBytes = cluster.kindOf(device).memoryBytes;
+      int64_t room = bytes.memoryBytes - bytes.fixedBytes - bytes.sumBytes -
+                     bytes.activationBytes;
       if (room >= least)
         continue;
       least = room;
-      cost.fixedBytes = fixed;
-      setSums(cost, it->second.sums[index], exchanging[index]);
-      cost.activationBytes = kept;
-      cost.weightBytes = toBytes(weightInputs[index].bytesOn(
-          device, double(kept), findParts(samples[index], device).front()));
-      cost.memoryBytes = memory;
+      bytes.forward = cost.forward;
+      bytes.backward = cost.backward;
+      bytes.weight = cost.weight;
+      bytes.send = cost.send;
+      cost = bytes;
     }
     isCounted.set(slot.stage);
   }
   return problem;
 }
 
-std::map<int64_t, Pipeline::DeviceBytes> Pipeline::readBytes() {
-  std::map<int64_t, DeviceBytes> result;
-  auto list = loop->getAttrOfType<ArrayAttr>(kLoopBytesAttr);
-  if (!list)
-    return result;
-  for (auto entry : list.getAsRange<DictionaryAttr>()) {
-    DeviceBytes bytes;
-    bytes.fixed = entry.getAs<IntegerAttr>("fixed").getInt();
-    bytes.outside = entry.getAs<IntegerAttr>("outside").getInt();
-    auto share = [&](StringRef key) {
-      std::vector<double> ofSlots(slots.size());
-      for (NamedAttribute amount : entry.getAs<DictionaryAttr>(key)) {
-        SmallVector<int64_t> indices = slotsOfName.lookup(amount.getName());
-        for (int64_t slot : indices)
-          ofSlots[slot] +=
-              double(cast<IntegerAttr>(amount.getValue()).getInt()) /
-              double(indices.size());
-      }
-      return ofSlots;
-    };
-    bytes.kept = share("kept");
-    bytes.sums = share("sums");
-    for (int64_t device :
-         entry.getAs<DenseI64ArrayAttr>("devices").asArrayRef())
-      result[device] = bytes;
-  }
-  return result;
-}
-
 void Pipeline::correctBytes(const Schedule &schedule,
                             MutableArrayRef<int64_t> bytes) {
+  PipelineBytes needs(loop, *this);
   ScheduleProblem problem = emptyProblem();
-  std::vector<WeightInputs> weightInputs = findWeightInputs();
-  std::vector<std::vector<Value>> samples = findSamples();
-  llvm::BitVector exchanging = findExchanging();
-  for (auto &[device, expected] : readBytes()) {
+  std::vector<std::vector<int64_t>> slotsOfStage;
+  for (int64_t stage = 0; stage < problem.stages; ++stage)
+    slotsOfStage.push_back(problem.taskGraphsOf(stage));
+  for (auto &[device, expected] : needs.getDevices()) {
     if (device < 0 || device >= int64_t(bytes.size()))
       continue;
     int64_t most = std::max(expected.outside, expected.fixed);
-    for (const auto &[stage, steps] : llvm::enumerate(schedule)) {
-      std::vector<int64_t> indices = problem.taskGraphsOf(stage);
-      if (llvm::all_of(indices, [&, &expected = expected](int64_t slot) {
-            return expected.kept[slot] == 0 && expected.sums[slot] == 0;
+    for (auto [steps, indices] : llvm::zip_equal(schedule, slotsOfStage))
+      if (llvm::any_of(indices, [&, &expected = expected](int64_t slot) {
+            return expected.kept[slot] > 0 || expected.sums[slot] > 0;
           }))
-        continue;
-      std::vector<StageCost> chunks;
-      // By chunk and region.
-      std::vector<std::vector<double>> parts;
-      for (int64_t slot : indices) {
-        StageCost &cost = chunks.emplace_back();
-        double kept = expected.kept[slot];
-        parts.push_back(findParts(samples[slot], device));
-        cost.activationBytes = toBytes(kept);
-        cost.weightBytes = toBytes(
-            weightInputs[slot].bytesOn(device, kept, parts.back().front()));
-        setSums(cost, expected.sums[slot], exchanging[slot]);
-      }
-      chunks.front().fixedBytes = expected.fixed;
-      auto partOf = [&](int64_t chunk, int64_t microBatch) {
-        return parts[chunk][loop.getVariants()[microBatch]];
-      };
-      most = std::max(most, findPeakBytes(steps, chunks, partOf));
-    }
+        most = std::max(most, needs.findPeak(device, indices, steps));
     bytes[device] = most;
   }
 }

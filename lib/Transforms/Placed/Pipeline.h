@@ -42,6 +42,12 @@ public:
   /// The index of the slot of a task graph of one of the loop's regions; -1 if
   /// all devices compute it.
   int64_t getSlot(TaskGraphOp graph) const;
+  /// The slots of the forwards of a name.
+  llvm::SmallVector<int64_t> getSlots(llvm::StringRef name) const {
+    return slotsOfName.lookup(name);
+  }
+  /// The task graphs of the loop's first region.
+  llvm::SmallVector<TaskGraphOp> graphs() const;
 
   /// How many micro-batches a task graph keeps at a time under the schedule
   /// that the configuration names, 1F1B if none.
@@ -59,37 +65,12 @@ public:
                     llvm::MutableArrayRef<int64_t> bytes);
 
 private:
-  /// What whale-propagate expects a device to need.
-  struct DeviceBytes {
-    int64_t fixed = 0, outside = 0;
-    /// What each slot keeps of a micro-batch, and its sums over them.
-    std::vector<double> kept, sums;
-  };
-  /// What the gradients of weights of a slot read, where they are apart: of
-  /// what forwards make, and backwards.
-  struct WeightInputs {
-    llvm::SetVector<mlir::Value> ofForward, ofBackward;
-
-    /// What a device that keeps at most `kept` bytes for the backward of a
-    /// micro-batch, and has `part` of its most samples in the first region,
-    /// keeps behind that backward.
-    double bytesOn(int64_t device, double kept, double part) const;
-  };
-  std::map<int64_t, DeviceBytes> readBytes();
-  void setSums(StageCost &cost, double sums, bool isExchanging);
   ScheduleProblem emptyProblem();
   void joinDevices();
   void addForward(TaskGraphOp graph);
   int64_t findBackwardSlot(TaskGraphOp graph);
   void numberChunks();
   std::optional<int64_t> stageOf(TaskGraphOp graph);
-  llvm::SmallVector<TaskGraphOp> graphs();
-  std::vector<WeightInputs> findWeightInputs();
-  /// By slot and region of the loop: the largest of the values that forwards
-  /// make, of which a device has the more the more samples it takes.
-  std::vector<std::vector<mlir::Value>> findSamples();
-  /// By slot: whether devices sum up gradients of it among themselves.
-  llvm::BitVector findExchanging();
 
   MicroBatchesOp loop;
   const Cluster &cluster;
@@ -103,10 +84,6 @@ private:
   /// Of each stage; empty until it is asked for.
   std::vector<int64_t> inFlight;
 };
-
-/// After how many bytes of gradients a backward is cut, of `total` that devices
-/// sum up among themselves: so that they can begin while the rest is computed.
-int64_t gradientPartBytes(int64_t total, int64_t bucketBytes);
 
 /// The virtual device of a task graph; null if it names none.
 VirtualDeviceOp devicesOf(TaskGraphOp graph);

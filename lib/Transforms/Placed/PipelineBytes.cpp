@@ -1,0 +1,189 @@
+//===- PipelineBytes.cpp - What devices keep of micro-batches -------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: a loop over micro-batches with placed values, and what whale-propagate
+// expects devices to keep for one schedule. Out: what they keep of each
+// micro-batch until its backward, behind that for gradients of weights that are
+// apart, and in sums of gradients, so that any schedule can be asked for its
+// peak. What gradients of weights read is counted in the placements in which
+// they read it. Cost: linear in these values, for each device.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipelineBytes.h"
+
+#include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OpCost.h"
+
+using namespace mlir;
+
+namespace whale {
+
+PipelineBytes::PipelineBytes(MicroBatchesOp loop, const Pipeline &pipeline)
+    : loop(loop), pipeline(pipeline), variants(loop.getVariants()),
+      bucketBytes(Config(loop->getParentOfType<ModuleOp>()).getBucketBytes()) {
+  readExpected();
+  findWeightInputs();
+  findSamples();
+  findExchanging();
+}
+
+void PipelineBytes::readExpected() {
+  auto list = loop->getAttrOfType<ArrayAttr>(kLoopBytesAttr);
+  if (!list)
+    return;
+  for (auto entry : list.getAsRange<DictionaryAttr>()) {
+    Expected bytes;
+    bytes.fixed = entry.getAs<IntegerAttr>("fixed").getInt();
+    bytes.outside = entry.getAs<IntegerAttr>("outside").getInt();
+    auto share = [&](StringRef key) {
+      std::vector<double> ofSlots(pipeline.getSlots().size());
+      for (NamedAttribute amount : entry.getAs<DictionaryAttr>(key)) {
+        SmallVector<int64_t> slots = pipeline.getSlots(amount.getName());
+        for (int64_t slot : slots)
+          ofSlots[slot] +=
+              double(cast<IntegerAttr>(amount.getValue()).getInt()) /
+              double(slots.size());
+      }
+      return ofSlots;
+    };
+    bytes.kept = share("kept");
+    bytes.sums = share("sums");
+    for (int64_t device :
+         entry.getAs<DenseI64ArrayAttr>("devices").asArrayRef())
+      devices[device] = bytes;
+  }
+}
+
+void PipelineBytes::findWeightInputs() {
+  weightInputs.resize(pipeline.getSlots().size());
+  for (TaskGraphOp graph : pipeline.graphs()) {
+    int64_t slot = pipeline.getSlot(graph);
+    if (slot < 0 || !graph->hasAttr(kWeightGradientAttr))
+      continue;
+    graph.walk([&](Operation *op) {
+      for (Value operand : op->getOperands()) {
+        auto producer =
+            lookThroughReshards(operand).getDefiningOp<TaskGraphOp>();
+        if (!producer || pipeline.getSlot(producer) != slot ||
+            producer->hasAttr(kWeightGradientAttr))
+          continue;
+        bool isForward = producer.getPhase() == Phase::Forward;
+        WeightInputs &inputs = weightInputs[slot];
+        (isForward ? inputs.ofForward : inputs.ofBackward).insert(operand);
+      }
+    });
+  }
+}
+
+void PipelineBytes::findSamples() {
+  samples.assign(pipeline.getSlots().size(),
+                 std::vector<Value>(loop.getBodies().size()));
+  for (auto [region, body] : llvm::enumerate(loop.getBodies()))
+    for (auto graph : body.getOps<TaskGraphOp>()) {
+      if (graph.getPhase() != Phase::Forward || pipeline.getSlot(graph) < 0)
+        continue;
+      Value &largest = samples[pipeline.getSlot(graph)][region];
+      for (Value result : graph.getResults())
+        if (!largest || getTensorBytes(result.getType()) >
+                            getTensorBytes(largest.getType()))
+          largest = result;
+    }
+}
+
+void PipelineBytes::findExchanging() {
+  isExchanging.resize(pipeline.getSlots().size());
+  auto terms = loop.getYield(0).getOperands();
+  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
+    auto graph = terms[i].getDefiningOp<TaskGraphOp>();
+    bool isExchanged =
+        llvm::any_of(loop.getResult(i).getUsers(), [](Operation *user) {
+          auto moved = dyn_cast<ReshardOp>(user);
+          return moved && moved.getFrom().getValue().isPartial();
+        });
+    if (graph && pipeline.getSlot(graph) >= 0 && isExchanged)
+      isExchanging.set(pipeline.getSlot(graph));
+  }
+}
+
+/// What a value takes on a device, in bytes.
+static double bytesOn(Value value, int64_t device) {
+  auto type = cast<RankedTensorType>(value.getType());
+  PlacementAttr placement = getPlacement(value);
+  if (!placement)
+    return double(getTensorBytes(type));
+  auto local = getLocalType(type, placement.getValue(), device);
+  return local ? double(getTensorBytes(*local)) : 0;
+}
+
+static double bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
+  double bytes = 0;
+  for (Value value : values)
+    bytes += bytesOn(value, device);
+  return bytes;
+}
+
+/// By region of the loop: which part of its most samples a device has.
+std::vector<double> PipelineBytes::partsOf(int64_t device, int64_t slot) const {
+  std::vector<double> parts;
+  for (Value value : samples[slot])
+    parts.push_back(value ? bytesOn(value, device) : 0);
+  double largest = *llvm::max_element(parts);
+  for (double &part : parts)
+    part = largest > 0 ? part / largest : 1;
+  return parts;
+}
+
+int64_t gradientPartBytes(int64_t total, int64_t bucketBytes) {
+  // With more parts the last ones are little work to hide communication behind.
+  constexpr int64_t mostParts = 8;
+  return std::max(bucketBytes, total / mostParts);
+}
+
+StageCost PipelineBytes::costOf(int64_t device, int64_t slot) const {
+  const Expected &expected = devices.at(device);
+  StageCost cost;
+  // Saturates where all micro-batches together would not fit 64 bits.
+  auto count = int64_t(variants.size());
+  cost.activationBytes = toBytes(expected.kept[slot] * double(count)) / count;
+  auto kept = double(cost.activationBytes);
+  double part = partsOf(device, slot).front();
+  const WeightInputs &inputs = weightInputs[slot];
+  // Without samples in the first region nothing is known of the others.
+  cost.weightBytes =
+      part == 0
+          ? cost.activationBytes
+          : toBytes(std::min(kept, bytesOn(inputs.ofForward, device) / part) +
+                    bytesOn(inputs.ofBackward, device) / part);
+  cost.sumBytes = toBytes(expected.sums[slot]);
+  if (int64_t bytes = gradientPartBytes(cost.sumBytes, bucketBytes);
+      isExchanging[slot] && bytes > 0)
+    cost.sumParts = std::max<int64_t>(cost.sumBytes / bytes, 1);
+  return cost;
+}
+
+int64_t PipelineBytes::findPeak(int64_t device, ArrayRef<int64_t> slots,
+                                ArrayRef<ScheduleStep> steps) const {
+  std::vector<StageCost> chunks;
+  std::vector<std::vector<double>> parts;
+  for (int64_t slot : slots) {
+    chunks.push_back(costOf(device, slot));
+    parts.push_back(partsOf(device, slot));
+  }
+  chunks.front().fixedBytes = devices.at(device).fixed;
+  return findPeakBytes(steps, chunks, [&](int64_t chunk, int64_t microBatch) {
+    return parts[chunk][variants[microBatch]];
+  });
+}
+
+} // namespace whale

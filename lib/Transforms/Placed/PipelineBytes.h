@@ -1,0 +1,73 @@
+//===- PipelineBytes.h - What devices keep of micro-batches -----*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_PLACED_PIPELINEBYTES_H
+#define WHALE_LIB_TRANSFORMS_PLACED_PIPELINEBYTES_H
+
+#include "Pipeline.h"
+#include "llvm/ADT/BitVector.h"
+
+#include <map>
+
+namespace whale {
+
+/// The bytes that devices are expected to keep for each slot of a pipeline, as
+/// `whale.loop_bytes` of its loop has them. Both must outlive this.
+class PipelineBytes {
+public:
+  /// What whale-propagate expects a device to need.
+  struct Expected {
+    int64_t fixed = 0, outside = 0;
+    /// What each slot keeps of a micro-batch, and its sums over them.
+    std::vector<double> kept, sums;
+  };
+
+  PipelineBytes(MicroBatchesOp loop, const Pipeline &pipeline);
+
+  const std::map<int64_t, Expected> &getDevices() const { return devices; }
+  /// What a device keeps for a slot (but what is fixed) of the micro-batch of
+  /// which it has the most samples. Both must be known.
+  StageCost costOf(int64_t device, int64_t slot) const;
+  /// The most that a device needs which takes these steps of a stage with these
+  /// slots.
+  int64_t findPeak(int64_t device, llvm::ArrayRef<int64_t> slots,
+                   llvm::ArrayRef<ScheduleStep> steps) const;
+
+private:
+  void readExpected();
+  void findWeightInputs();
+  void findSamples();
+  void findExchanging();
+  std::vector<double> partsOf(int64_t device, int64_t slot) const;
+
+  MicroBatchesOp loop;
+  const Pipeline &pipeline;
+  /// By micro-batch: its region of the loop.
+  llvm::SmallVector<int64_t> variants;
+  int64_t bucketBytes;
+  std::map<int64_t, Expected> devices;
+  /// What the gradients of weights of a slot read, where they are apart: of
+  /// what forwards make, and backwards.
+  struct WeightInputs {
+    llvm::SetVector<mlir::Value> ofForward, ofBackward;
+  };
+  std::vector<WeightInputs> weightInputs;
+  /// By slot and region of the loop: the largest of the values that forwards
+  /// make, of which a device has the more the more samples it takes.
+  std::vector<std::vector<mlir::Value>> samples;
+  /// By slot: whether devices sum up gradients of it among themselves.
+  llvm::BitVector isExchanging;
+};
+
+/// After how many bytes of gradients a backward is cut, of `total` that devices
+/// sum up among themselves: so that they can begin while the rest is computed.
+int64_t gradientPartBytes(int64_t total, int64_t bucketBytes);
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PLACED_PIPELINEBYTES_H
