@@ -41,7 +41,7 @@ def convolutions():
 
 
 def blocks(*scopes):
-    """Residual blocks of a transformer, without attention, one in each scope."""
+    """Blocks of a transformer without attention, one in each scope."""
     width = 128
     shapes = [(width, 4 * width), (4 * width, width)]
     params = [[jnp.zeros(shape) for shape in shapes] for _ in scopes]
