@@ -231,7 +231,8 @@ whale::findPeakBytes(llvm::ArrayRef<ScheduleStep> steps,
                      llvm::function_ref<double(int64_t, int64_t)> partOf) {
   std::vector<bool> splits(chunks.size()), hasSums(chunks.size());
   for (const ScheduleStep &step : steps)
-    if (step.kind == ScheduleStep::WeightGradient)
+    if (step.kind == ScheduleStep::WeightGradient &&
+        chunks[step.chunk].weightBytes > 0)
       splits[step.chunk] = true;
   int64_t bytes = 0;
   for (const StageCost &chunk : chunks)
@@ -240,14 +241,21 @@ whale::findPeakBytes(llvm::ArrayRef<ScheduleStep> steps,
   for (size_t next = 0; next < steps.size();) {
     const ScheduleStep &step = steps[next++];
     const StageCost &cost = chunks[step.chunk];
-    double part = partOf ? partOf(step.chunk, step.microBatch) : 1;
-    auto activations = int64_t(double(cost.activationBytes) * part);
-    auto forWeights = int64_t(double(cost.weightBytes) * part);
+    auto partly = [&](int64_t amount) {
+      return partOf
+                 ? int64_t(double(amount) * partOf(step.chunk, step.microBatch))
+                 : amount;
+    };
+    int64_t activations = partly(cost.activationBytes);
+    int64_t forWeights = partly(cost.weightBytes);
     if (step.kind == ScheduleStep::Forward) {
       peak = std::max(peak, bytes += activations);
       continue;
     }
     bool isWeights = step.kind == ScheduleStep::WeightGradient;
+    // Where nothing waits for it, the backward computes them.
+    if (isWeights && !splits[step.chunk])
+      continue;
     bool isSplit = splits[step.chunk] && !isWeights;
     // A backward with the gradients of its weights right behind it is whole.
     if (isSplit && next < steps.size() &&

@@ -42,19 +42,70 @@ def convolutions():
 
 def blocks(*scopes):
     """Blocks of a transformer without attention, one in each scope."""
-    width = 128
-    shapes = [(width, 4 * width), (4 * width, width)]
-    params = [[jnp.zeros(shape) for shape in shapes] for _ in scopes]
+    params = [[jnp.zeros((128, 128))] * 2 for _ in scopes]
 
     def loss(params, x):
         for scope, (up, down) in zip(scopes, params):
             with scope():
                 y = x - jnp.mean(x, -1, keepdims=True)
                 y = y * jax.lax.rsqrt(jnp.mean(y**2, -1, keepdims=True) + 1e-5)
-                x = x + jax.nn.gelu(y @ up) @ down
+                x = x + jnp.tanh(y @ up) @ down
         return jnp.mean(x**2)
 
-    return loss, params, jnp.zeros((2048, width))
+    return loss, params, jnp.zeros((4096, 128))
+
+
+def tokens():
+    """Two stages that take five samples."""
+    params = [(jnp.zeros((32, 128)), jnp.zeros((128, 32)))] * 2
+
+    def loss(params, x):
+        for up, down in params:
+            with wh.replicate(1):
+                x = x + jnp.tanh(x @ up) @ down
+        return jnp.mean(x**2)
+
+    return loss, params, jnp.zeros((5, 4096, 32))
+
+
+def large_head():
+    """Two stages, all weights in the second."""
+    params = [jnp.zeros((16, 256)), jnp.zeros((256, 16384))]
+
+    def loss(params, x):
+        for weight in params:
+            with wh.replicate(2):
+                x = jnp.tanh(x @ weight)
+        return jnp.mean(x**2)
+
+    return loss, params, jnp.zeros((512, 16))
+
+
+@jax.custom_vjp
+def gathered(x):
+    return jnp.tanh(x)
+
+
+def gathered_backward(x, cotangent):
+    return (cotangent * jax.lax.cumsum(x, axis=1),)
+
+
+gathered.defvjp(lambda x: (jnp.tanh(x), x), gathered_backward)
+
+
+def gathers():
+    """The backward alone needs all columns of what is split."""
+    shapes = [(256, 1024), (1024, 256)]
+    params = [[[jnp.zeros(shape) for shape in shapes]] * n for n in (1, 6)]
+
+    def loss(params, x):
+        for stage in params:
+            with wh.split(2):
+                for up, down in stage:
+                    x = x + gathered(x @ up) @ down
+        return jnp.mean(x**2)
+
+    return loss, params, jnp.zeros((8192, 256))
 
 
 def small_parameters():
@@ -92,11 +143,27 @@ def small_parameters():
             },
         ),
         # What groups gather is kept for the backward.
-        (blocks(*[functools.partial(wh.split, 4)] * 4), 4, {}),
         (
-            blocks(*[functools.partial(wh.split, 2)] * 2),
-            4,
+            blocks(*[functools.partial(wh.split, 4)] * 2),
+            8,
             {"num_micro_batch": 4},
+        ),
+        (
+            gathers(),
+            4,
+            {"num_micro_batch": 2, "pipeline.strategy": "1f1b"},
+        ),
+        # Micro-batches of two samples and one.
+        (
+            tokens(),
+            2,
+            {"num_micro_batch": 4, "pipeline.strategy": "gpipe"},
+        ),
+        # One sum is not made in parts.
+        (
+            large_head(),
+            4,
+            {"num_micro_batch": 4, "pipeline.strategy": "gpipe"},
         ),
     ],
     ids=[
@@ -110,7 +177,9 @@ def small_parameters():
         "in_flight",
         "zero_bubble",
         "split",
-        "split_stages",
+        "gathers",
+        "unequal",
+        "one_sum",
     ],
 )
 def test_expected_memory(model, cluster, config, capfd):

@@ -89,14 +89,15 @@ struct StageCost {
   /// TaskGraph; gradients take as long in the other direction. The devices can
   /// compute meanwhile.
   double send = 0;
-  /// Kept from a micro-batch's forward to the end of its backward.
+  /// Kept from a micro-batch's forward to the end of its backward (see
+  /// `weightBytes`).
   int64_t activationBytes = 0;
   /// Kept during the whole step: parameters, optimizer state.
   int64_t fixedBytes = 0;
   /// The memory of a device of the stage; all TaskGraphs of a stage share it.
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
   /// Kept instead of `activationBytes` from a backward to its weight gradient,
-  /// if they are separate.
+  /// if they are separate; 0 if the backward computes both.
   int64_t weightBytes = 0;
   /// Kept from the first gradients of the weights to the end: their sums over
   /// micro-batches.
@@ -180,8 +181,8 @@ llvm::Expected<Timeline> simulate(const ScheduleProblem &problem,
 
 /// Returns the largest number of bytes that a device keeps that takes these
 /// steps, the TaskGraphs of which have the costs `chunks`. `partOf` returns
-/// which part, between 0 and 1, of `activationBytes` and `weightBytes` it has
-/// of a TaskGraph (its chunk) and a micro-batch; all, if it is null.
+/// how many times `activationBytes` and `weightBytes` it has of a TaskGraph
+/// (its chunk) and a micro-batch; once, if it is null.
 int64_t
 findPeakBytes(llvm::ArrayRef<ScheduleStep> steps,
               llvm::ArrayRef<StageCost> chunks,

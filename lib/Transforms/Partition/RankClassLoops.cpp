@@ -198,18 +198,8 @@ void RankClassBuilder::findCuts(LoopState &loop) {
       llvm::sort(list, [](const auto &a, const auto &b) {
         return a.first->isBeforeInBlock(b.first);
       });
-      int64_t total = 0, sum = 0;
-      for (auto [producer, bytes] : list)
-        total += bytes;
-      int64_t part = gradientPartBytes(total, bucketBytes);
-      for (auto [producer, bytes] : list) {
-        sum += bytes;
-        total -= bytes;
-        if (sum >= part && total > 0) {
-          loop.cuts.insert(producer);
-          sum = 0;
-        }
-      }
+      for (Operation *producer : findGradientCuts(list, bucketBytes))
+        loop.cuts.insert(producer);
     }
   }
 }

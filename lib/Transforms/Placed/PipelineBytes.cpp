@@ -24,6 +24,7 @@
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -35,7 +36,7 @@ PipelineBytes::PipelineBytes(MicroBatchesOp loop, const Pipeline &pipeline)
   readExpected();
   findWeightInputs();
   findSamples();
-  findExchanging();
+  countSumParts();
 }
 
 void PipelineBytes::readExpected() {
@@ -101,21 +102,6 @@ void PipelineBytes::findSamples() {
     }
 }
 
-void PipelineBytes::findExchanging() {
-  isExchanging.resize(pipeline.getSlots().size());
-  auto terms = loop.getYield(0).getOperands();
-  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
-    auto graph = terms[i].getDefiningOp<TaskGraphOp>();
-    bool isExchanged =
-        llvm::any_of(loop.getResult(i).getUsers(), [](Operation *user) {
-          auto moved = dyn_cast<ReshardOp>(user);
-          return moved && moved.getFrom().getValue().isPartial();
-        });
-    if (graph && pipeline.getSlot(graph) >= 0 && isExchanged)
-      isExchanging.set(pipeline.getSlot(graph));
-  }
-}
-
 /// What a value takes on a device, in bytes.
 static double bytesOn(Value value, int64_t device) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -133,21 +119,76 @@ static double bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
   return bytes;
 }
 
-/// By region of the loop: which part of its most samples a device has.
-std::vector<double> PipelineBytes::partsOf(int64_t device, int64_t slot) const {
-  std::vector<double> parts;
-  for (Value value : samples[slot])
-    parts.push_back(value ? bytesOn(value, device) : 0);
-  double largest = *llvm::max_element(parts);
-  for (double &part : parts)
-    part = largest > 0 ? part / largest : 1;
-  return parts;
-}
-
-int64_t gradientPartBytes(int64_t total, int64_t bucketBytes) {
+SmallVector<Operation *>
+findGradientCuts(ArrayRef<std::pair<Operation *, int64_t>> terms,
+                 int64_t bucketBytes) {
   // With more parts the last ones are little work to hide communication behind.
   constexpr int64_t mostParts = 8;
-  return std::max(bucketBytes, total / mostParts);
+  int64_t total = 0, sum = 0;
+  for (auto [producer, bytes] : terms)
+    total += bytes;
+  int64_t part = std::max(bucketBytes, total / mostParts);
+  SmallVector<Operation *> cuts;
+  for (auto [producer, bytes] : terms) {
+    sum += bytes;
+    total -= bytes;
+    if (sum >= part && total > 0) {
+      cuts.push_back(producer);
+      sum = 0;
+    }
+  }
+  return cuts;
+}
+
+void PipelineBytes::countSumParts() {
+  sumParts.assign(pipeline.getSlots().size(), 1);
+  llvm::MapVector<TaskGraphOp, SmallVector<std::pair<Operation *, int64_t>>>
+      terms;
+  Operation *yield = loop.getYield(0);
+  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
+    auto graph = yield->getOperand(i).getDefiningOp<TaskGraphOp>();
+    Operation *producer =
+        lookThroughTaskGraph(yield->getOperand(i)).getDefiningOp();
+    bool isExchanged =
+        llvm::any_of(loop.getResult(i).getUsers(), [](Operation *user) {
+          auto moved = dyn_cast<ReshardOp>(user);
+          return moved && moved.getFrom().getValue().isPartial();
+        });
+    if (!graph || pipeline.getSlot(graph) < 0 || !producer ||
+        producer->getParentOp() != graph || !isExchanged)
+      continue;
+    int64_t device =
+        pipeline.getSlots()[pipeline.getSlot(graph)].devices.front();
+    terms[graph].push_back(
+        {producer, toBytes(bytesOn(loop.getResult(i), device))});
+  }
+  for (auto &[graph, list] : terms) {
+    llvm::sort(list, [](const auto &a, const auto &b) {
+      return a.first->isBeforeInBlock(b.first);
+    });
+    int64_t &parts = sumParts[pipeline.getSlot(graph)];
+    int64_t cuts = findGradientCuts(list, bucketBytes).size();
+    parts = std::max(parts, cuts + 1);
+  }
+}
+
+/// By region of the loop: how many times what is expected of an average
+/// micro-batch a device keeps. Where shares rotate, its largest is expected.
+std::vector<double> PipelineBytes::partsOf(int64_t device, int64_t slot) const {
+  SmallVector<double> all, own;
+  for (Value value : samples[slot]) {
+    all.push_back(value ? double(getTensorBytes(value.getType())) : 0);
+    own.push_back(value ? bytesOn(value, device) : 0);
+  }
+  double average = 0, share = 0;
+  for (int64_t region : variants)
+    average += all[region] / double(variants.size());
+  for (auto [whole, part] : llvm::zip_equal(all, own))
+    share = std::max(share, whole > 0 ? part / whole : 0);
+  std::vector<double> parts;
+  for (double part : own)
+    parts.push_back(share > 0 ? part / (average * share) : 1);
+  return parts;
 }
 
 StageCost PipelineBytes::costOf(int64_t device, int64_t slot) const {
@@ -159,16 +200,16 @@ StageCost PipelineBytes::costOf(int64_t device, int64_t slot) const {
   auto kept = double(cost.activationBytes);
   double part = partsOf(device, slot).front();
   const WeightInputs &inputs = weightInputs[slot];
+  bool isApart = !inputs.ofForward.empty() || !inputs.ofBackward.empty();
   // Without samples in the first region nothing is known of the others.
-  cost.weightBytes =
-      part == 0
-          ? cost.activationBytes
-          : toBytes(std::min(kept, bytesOn(inputs.ofForward, device) / part) +
-                    bytesOn(inputs.ofBackward, device) / part);
+  if (isApart && part == 0)
+    cost.weightBytes = cost.activationBytes;
+  else if (isApart)
+    cost.weightBytes =
+        toBytes(std::min(kept, bytesOn(inputs.ofForward, device) / part) +
+                bytesOn(inputs.ofBackward, device) / part);
   cost.sumBytes = toBytes(expected.sums[slot]);
-  if (int64_t bytes = gradientPartBytes(cost.sumBytes, bucketBytes);
-      isExchanging[slot] && bytes > 0)
-    cost.sumParts = std::max<int64_t>(cost.sumBytes / bytes, 1);
+  cost.sumParts = sumParts[slot];
   return cost;
 }
 

@@ -10,7 +10,6 @@
 #define WHALE_LIB_TRANSFORMS_PLACED_PIPELINEBYTES_H
 
 #include "Pipeline.h"
-#include "llvm/ADT/BitVector.h"
 
 #include <map>
 
@@ -30,8 +29,8 @@ public:
   PipelineBytes(MicroBatchesOp loop, const Pipeline &pipeline);
 
   const std::map<int64_t, Expected> &getDevices() const { return devices; }
-  /// What a device keeps for a slot (but what is fixed) of the micro-batch of
-  /// which it has the most samples. Both must be known.
+  /// What a device keeps for a slot (but what is fixed) of a micro-batch, of
+  /// several sizes an average one. Both must be known.
   StageCost costOf(int64_t device, int64_t slot) const;
   /// The most that a device needs which takes these steps of a stage with these
   /// slots.
@@ -42,7 +41,7 @@ private:
   void readExpected();
   void findWeightInputs();
   void findSamples();
-  void findExchanging();
+  void countSumParts();
   std::vector<double> partsOf(int64_t device, int64_t slot) const;
 
   MicroBatchesOp loop;
@@ -60,13 +59,16 @@ private:
   /// By slot and region of the loop: the largest of the values that forwards
   /// make, of which a device has the more the more samples it takes.
   std::vector<std::vector<mlir::Value>> samples;
-  /// By slot: whether devices sum up gradients of it among themselves.
-  llvm::BitVector isExchanging;
+  /// By slot: in how many parts its backward makes sums of gradients.
+  std::vector<int64_t> sumParts;
 };
 
-/// After how many bytes of gradients a backward is cut, of `total` that devices
-/// sum up among themselves: so that they can begin while the rest is computed.
-int64_t gradientPartBytes(int64_t total, int64_t bucketBytes);
+/// The operations behind which a backward is cut that makes `terms` of
+/// gradients, with their bytes, in their order, where devices sum them up among
+/// themselves: so that they can begin while the rest is computed.
+llvm::SmallVector<mlir::Operation *>
+findGradientCuts(llvm::ArrayRef<std::pair<mlir::Operation *, int64_t>> terms,
+                 int64_t bucketBytes);
 
 } // namespace whale
 

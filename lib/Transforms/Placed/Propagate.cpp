@@ -136,25 +136,32 @@ private:
     llvm::MapVector<Attribute, SmallVector<int64_t>> devicesWith;
     for (auto [device, bytes] : llvm::enumerate(devices)) {
       double fixed = bytes.inside;
-      auto list = [&](const std::map<StringRef, double> &amounts) {
+      // What no slot counts stays part of what is fixed.
+      auto list = [&](const std::map<StringRef, double> &amounts,
+                      llvm::function_ref<double(StringRef)> count) {
         SmallVector<NamedAttribute> list;
-        for (const auto &[name, each] : amounts)
+        for (const auto &[name, each] : amounts) {
+          if (pipeline.getSlots(name).empty())
+            continue;
+          fixed -= each * count(name);
           list.push_back(builder.getNamedAttr(
               name, builder.getI64IntegerAttr(toBytes(each))));
+        }
         return builder.getDictionaryAttr(list);
       };
-      for (const auto &[name, each] : bytes.kept)
-        fixed -= each * double(pipeline.getInFlight(name));
-      for (const auto &[name, sum] : bytes.sums)
-        fixed -= sum;
+      DictionaryAttr kept = list(bytes.kept, [&](StringRef name) {
+        return double(pipeline.getInFlight(name));
+      });
+      DictionaryAttr sums = list(bytes.sums, [](StringRef) { return 1; });
+      fixed = std::max(fixed, 0.0);
       auto number = [&](double amount) {
         return builder.getI64IntegerAttr(toBytes(amount));
       };
       devicesWith[builder.getDictionaryAttr(
                       {builder.getNamedAttr("fixed", number(fixed)),
-                       builder.getNamedAttr("kept", list(bytes.kept)),
+                       builder.getNamedAttr("kept", kept),
                        builder.getNamedAttr("outside", number(bytes.outside)),
-                       builder.getNamedAttr("sums", list(bytes.sums))})]
+                       builder.getNamedAttr("sums", sums)})]
           .push_back(device);
     }
     SmallVector<Attribute> list;

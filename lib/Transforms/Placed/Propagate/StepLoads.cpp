@@ -474,12 +474,14 @@ void StepLoads::addRange(Value value, const Mesh *mesh, LoadKind kind,
   if (op && !argument && isMadeHere &&
       (!stored.contains(op) || updatesCarried(op) || isAddedInPlace(value)))
     return;
-  unsigned first = isMadeHere && op && !argument ? positions[op] : range.first;
+  // What readers want gathered is gathered where it is made.
+  bool isFromHere = stepMeshes.meshOfValue(value) == mesh && op && !argument;
+  unsigned first = isFromHere ? positions[op] : range.first;
   unsigned last = std::max(first, range.last);
   addBytes(mesh, kind, bytes, first,
            last > first && isTakenOver(value, range) ? last - 1 : last);
   if (op)
-    addInFlight(op, mesh, kind, bytes, range.last);
+    addInFlight(op, isFromHere, mesh, kind, bytes, range.last);
   if (isMadeHere)
     addSum(value, mesh, kind, bytes);
 }
@@ -497,9 +499,10 @@ void StepLoads::addSum(Value value, const Mesh *mesh, LoadKind kind,
 }
 
 /// Adds what `op` makes for the backward of its micro-batch, up to position
-/// `last`: every micro-batch in flight keeps its own.
-void StepLoads::addInFlight(Operation *op, const Mesh *mesh, LoadKind kind,
-                            double bytes, unsigned last) {
+/// `last`: every micro-batch in flight keeps its own. What isn't made on the
+/// mesh is received there, by the TaskGraph that reads it.
+void StepLoads::addInFlight(Operation *op, bool isMadeHere, const Mesh *mesh,
+                            LoadKind kind, double bytes, unsigned last) {
   auto loop = op->getParentOfType<MicroBatchesOp>();
   Operation *reader = ops[std::min<size_t>(last, ops.size() - 1)];
   if (!loop || graphPhaseOf(op) != Phase::Forward ||
@@ -508,8 +511,9 @@ void StepLoads::addInFlight(Operation *op, const Mesh *mesh, LoadKind kind,
   // Micro-batches of each region in their proportion.
   bytes *= double(loop.getNumMoments(bodyOf(loop, op))) /
            double(loop.getNumMoments());
-  meshes[mesh].kept[positions[loop]][graphOf(op).getName()][kind] += bytes;
-  if (int64_t more = inFlight(op) - 1; more > 0)
+  Operation *keeper = isMadeHere ? op : reader;
+  meshes[mesh].kept[positions[loop]][graphOf(keeper).getName()][kind] += bytes;
+  if (int64_t more = inFlight(keeper) - 1; more > 0)
     addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);
 }
 
@@ -523,17 +527,6 @@ void StepLoads::addMemory() {
     if (op != function && !isa<TaskGraphOp>(op) &&
         !(yield && isa<TaskGraphOp>(yield->getParentOp())))
       addUses(op, ranges);
-  }
-  // What is moved is there until then as it was made.
-  SmallVector<std::pair<Value, unsigned>> moved;
-  for (auto &[key, range] : ranges)
-    if (auto [value, mesh, kind] = key; value.getDefiningOp() &&
-                                        mesh == stepMeshes.meshOfValue(value) &&
-                                        kind != ownKind(value, mesh))
-      moved.push_back({value, range.first});
-  for (auto [value, first] : moved) {
-    const Mesh *mesh = stepMeshes.meshOfValue(value);
-    ranges[{value, mesh, ownKind(value, mesh)}].extend(first);
   }
   for (auto &[key, range] : ranges)
     addRange(std::get<0>(key), std::get<1>(key), std::get<2>(key), range);

@@ -73,8 +73,8 @@ private:
   bool isTakenOver(mlir::Value value, const LiveRange &range);
   void addRange(mlir::Value value, const Mesh *mesh, LoadKind kind,
                 const LiveRange &range);
-  void addInFlight(mlir::Operation *op, const Mesh *mesh, LoadKind kind,
-                   double bytes, unsigned last);
+  void addInFlight(mlir::Operation *op, bool isMadeHere, const Mesh *mesh,
+                   LoadKind kind, double bytes, unsigned last);
   void addSum(mlir::Value value, const Mesh *mesh, LoadKind kind, double bytes);
   void addBytes(const Mesh *mesh, LoadKind kind, double bytes, unsigned first,
                 unsigned last);
