@@ -321,6 +321,53 @@ module @full {
 
 // -----
 
+// Three micro-batches fit, but not with their sums.
+// CHECK-LABEL: module @sums
+// CHECK: ]: forward 0, forward 1, backward 0, forward 2, backward 1, backward 2>
+// CHECK-NOT: whale.loop_bytes
+module @sums {
+  whale.cluster @cluster {
+    kinds = {small = {flops = {f32 = 1.0e12}, memory_bytes = 110,
+                      memory_bandwidth = 1.0e11}},
+    nodes = [{name = "a", devices = [{kind = "small", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>)
+      -> tensor<4xf32> {
+    // expected-remark@+1 {{gpipe 1.28e-09 s (doesn't fit), 1f1b }}
+    %0 = whale.micro_batches [0, 0, 0](%a, %b, %c)
+        reduce [#whale.reduction<sum>]
+        attributes {whale.loop_bytes = [
+          {devices = array<i64: 0>, fixed = 20 : i64, kept = {one = 30 : i64},
+           outside = 10 : i64, sums = {one = 9 : i64}},
+          {devices = array<i64: 1>, fixed = 10 : i64, kept = {two = 20 : i64},
+           outside = 65 : i64, sums = {}}]}
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 flops 12 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %2 = whale.task_graph "two" forward on @vd1 flops 12 -> tensor<4xf32> {
+        %5 = stablehlo.tanh %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %3 = whale.task_graph "two" backward on @vd1 flops 24 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %2, %1 : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      %4 = whale.task_graph "one" backward on @vd0 flops 24 -> tensor<4xf32> {
+        %5 = stablehlo.multiply %3, %x : tensor<4xf32>
+        whale.yield %5 : tensor<4xf32>
+      }
+      whale.yield %4 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
 // A branch takes as long as its longest alternative, here 8 s and not 12;
 // everything else takes 4 s.
 module attributes {whale.config = {pipeline = {strategy = "gpipe"}}} {
