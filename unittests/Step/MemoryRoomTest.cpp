@@ -74,12 +74,15 @@ TEST(MemoryRoom, LargestShareFillsTheDevice) {
 TEST(MemoryRoom, LoopBytes) {
   MeshLoad load = makeLoad();
   load.kept[3]["a"][LoadKind::Batch] = 20;
+  load.sums[3]["b"][LoadKind::Whole] = 3;
+  load.sums[4]["b"][LoadKind::Whole] = 1;
   Cluster cluster = oneDevice(1000);
   MemoryRoom room(cluster, {2}, {}, {withBatch(load, 0.5)});
   LoopBytes bytes = room.loopBytes(0, {3, 3});
   EXPECT_EQ(bytes.inside, 10 + 2 * 90);
   EXPECT_EQ(bytes.outside, 10 + 2 * 50);
   EXPECT_EQ(bytes.kept["a"], 20);
+  EXPECT_EQ(bytes.sums["b"], 6);
 }
 
 } // namespace
