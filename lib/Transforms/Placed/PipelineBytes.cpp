@@ -31,8 +31,7 @@ using namespace mlir;
 namespace whale {
 
 PipelineBytes::PipelineBytes(MicroBatchesOp loop, const Pipeline &pipeline)
-    : loop(loop), pipeline(pipeline), variants(loop.getVariants()),
-      bucketBytes(Config(loop->getParentOfType<ModuleOp>()).getBucketBytes()) {
+    : loop(loop), pipeline(pipeline), variants(loop.getVariants()) {
   readExpected();
   findWeightInputs();
   findSamples();
@@ -162,6 +161,8 @@ void PipelineBytes::countSumParts() {
     terms[graph].push_back(
         {producer, toBytes(bytesOn(loop.getResult(i), device))});
   }
+  int64_t bucketBytes =
+      Config(loop->getParentOfType<ModuleOp>()).getBucketBytes();
   for (auto &[graph, list] : terms) {
     llvm::sort(list, [](const auto &a, const auto &b) {
       return a.first->isBeforeInBlock(b.first);
@@ -191,23 +192,24 @@ std::vector<double> PipelineBytes::partsOf(int64_t device, int64_t slot) const {
   return parts;
 }
 
-StageCost PipelineBytes::costOf(int64_t device, int64_t slot) const {
+/// `firstPart` is what partsOf says of the first region.
+StageCost PipelineBytes::costOf(int64_t device, int64_t slot,
+                                double firstPart) const {
   const Expected &expected = devices.at(device);
   StageCost cost;
   // Saturates where all micro-batches together would not fit 64 bits.
   auto count = int64_t(variants.size());
   cost.activationBytes = toBytes(expected.kept[slot] * double(count)) / count;
   auto kept = double(cost.activationBytes);
-  double part = partsOf(device, slot).front();
   const WeightInputs &inputs = weightInputs[slot];
   bool isApart = !inputs.ofForward.empty() || !inputs.ofBackward.empty();
   // Without samples in the first region nothing is known of the others.
-  if (isApart && part == 0)
+  if (isApart && firstPart == 0)
     cost.weightBytes = cost.activationBytes;
   else if (isApart)
     cost.weightBytes =
-        toBytes(std::min(kept, bytesOn(inputs.ofForward, device) / part) +
-                bytesOn(inputs.ofBackward, device) / part);
+        toBytes(std::min(kept, bytesOn(inputs.ofForward, device) / firstPart) +
+                bytesOn(inputs.ofBackward, device) / firstPart);
   cost.sumBytes = toBytes(expected.sums[slot]);
   cost.sumParts = sumParts[slot];
   return cost;
@@ -218,8 +220,8 @@ int64_t PipelineBytes::findPeak(int64_t device, ArrayRef<int64_t> slots,
   std::vector<StageCost> chunks;
   std::vector<std::vector<double>> parts;
   for (int64_t slot : slots) {
-    chunks.push_back(costOf(device, slot));
     parts.push_back(partsOf(device, slot));
+    chunks.push_back(costOf(device, slot, parts.back().front()));
   }
   chunks.front().fixedBytes = devices.at(device).fixed;
   return findPeakBytes(steps, chunks, [&](int64_t chunk, int64_t microBatch) {

@@ -10,6 +10,7 @@
 #define WHALE_LIB_TRANSFORMS_PLACED_PIPELINEBYTES_H
 
 #include "Pipeline.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <map>
 
@@ -31,7 +32,9 @@ public:
   const std::map<int64_t, Expected> &getDevices() const { return devices; }
   /// What a device keeps for a slot (but what is fixed) of a micro-batch, of
   /// several sizes an average one. Both must be known.
-  StageCost costOf(int64_t device, int64_t slot) const;
+  StageCost costOf(int64_t device, int64_t slot) const {
+    return costOf(device, slot, partsOf(device, slot).front());
+  }
   /// The most that a device needs which takes these steps of a stage with these
   /// slots.
   int64_t findPeak(int64_t device, llvm::ArrayRef<int64_t> slots,
@@ -43,12 +46,12 @@ private:
   void findSamples();
   void countSumParts();
   std::vector<double> partsOf(int64_t device, int64_t slot) const;
+  StageCost costOf(int64_t device, int64_t slot, double firstPart) const;
 
   MicroBatchesOp loop;
   const Pipeline &pipeline;
   /// By micro-batch: its region of the loop.
   llvm::SmallVector<int64_t> variants;
-  int64_t bucketBytes;
   std::map<int64_t, Expected> devices;
   /// What the gradients of weights of a slot read, where they are apart: of
   /// what forwards make, and backwards.
