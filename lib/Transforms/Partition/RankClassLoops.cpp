@@ -20,16 +20,14 @@
 
 #include "RankClassBuilder.h"
 
-#include "../Placed/PipelineBytes.h"
+#include "../Placed/GradientCuts.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Placement/Resolver.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -178,30 +176,15 @@ void RankClassBuilder::findCuts(LoopState &loop) {
       return isa<ReshardOp>(user) && communicates(user);
     });
   };
-  int64_t bucketBytes =
-      Config(main->getParentOfType<ModuleOp>()).getBucketBytes();
-  for (Region &body : op.getBodies()) {
-    // By task graph: what it adds behind which of its operations.
-    llvm::MapVector<Operation *, SmallVector<std::pair<Operation *, int64_t>>>
-        terms;
-    Operation *yield = body.front().getTerminator();
-    for (unsigned i = 0; i < op.getNumReduced(); ++i) {
-      Value term = yield->getOperand(i);
-      auto graph = term.getDefiningOp<TaskGraphOp>();
-      Operation *producer = lookThroughTaskGraph(term).getDefiningOp();
-      if (graph && producer && producer->getParentOp() == graph &&
-          holds(op.getResult(i)) && isExchanged(op.getResult(i)))
-        terms[graph].push_back(
-            {producer, getTensorBytes(getLocalTypeOrAbsent(op.getResult(i)))});
-    }
-    for (auto &[graph, list] : terms) {
-      llvm::sort(list, [](const auto &a, const auto &b) {
-        return a.first->isBeforeInBlock(b.first);
-      });
-      for (Operation *producer : findGradientCuts(list, bucketBytes))
-        loop.cuts.insert(producer);
-    }
-  }
+  auto bytesOfTerm = [&](TaskGraphOp, OpResult sum) -> int64_t {
+    return holds(sum) && isExchanged(sum)
+               ? getTensorBytes(getLocalTypeOrAbsent(sum))
+               : 0;
+  };
+  for (Region &body : op.getBodies())
+    for (const auto &[graph, cuts] :
+         findGradientCuts(op, body.front().getTerminator(), bytesOfTerm))
+      loop.cuts.insert_range(cuts);
 }
 
 /// Whether all that the turn depends on is as it was before the turn.

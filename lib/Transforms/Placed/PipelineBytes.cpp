@@ -17,14 +17,13 @@
 
 #include "PipelineBytes.h"
 
-#include "whale/Dialect/Whale/IR/Config.h"
+#include "GradientCuts.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -118,58 +117,24 @@ static double bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
   return bytes;
 }
 
-SmallVector<Operation *>
-findGradientCuts(ArrayRef<std::pair<Operation *, int64_t>> terms,
-                 int64_t bucketBytes) {
-  // With more parts the last ones are little work to hide communication behind.
-  constexpr int64_t mostParts = 8;
-  int64_t total = 0, sum = 0;
-  for (auto [producer, bytes] : terms)
-    total += bytes;
-  int64_t part = std::max(bucketBytes, total / mostParts);
-  SmallVector<Operation *> cuts;
-  for (auto [producer, bytes] : terms) {
-    sum += bytes;
-    total -= bytes;
-    if (sum >= part && total > 0) {
-      cuts.push_back(producer);
-      sum = 0;
-    }
-  }
-  return cuts;
-}
-
 void PipelineBytes::countSumParts() {
   sumParts.assign(pipeline.getSlots().size(), 1);
-  llvm::MapVector<TaskGraphOp, SmallVector<std::pair<Operation *, int64_t>>>
-      terms;
-  Operation *yield = loop.getYield(0);
-  for (unsigned i = 0; i < loop.getNumReduced(); ++i) {
-    auto graph = yield->getOperand(i).getDefiningOp<TaskGraphOp>();
-    Operation *producer =
-        lookThroughTaskGraph(yield->getOperand(i)).getDefiningOp();
-    bool isExchanged =
-        llvm::any_of(loop.getResult(i).getUsers(), [](Operation *user) {
-          auto moved = dyn_cast<ReshardOp>(user);
-          return moved && moved.getFrom().getValue().isPartial();
-        });
-    if (!graph || pipeline.getSlot(graph) < 0 || !producer ||
-        producer->getParentOp() != graph || !isExchanged)
-      continue;
-    int64_t device =
-        pipeline.getSlots()[pipeline.getSlot(graph)].devices.front();
-    terms[graph].push_back(
-        {producer, toBytes(bytesOn(loop.getResult(i), device))});
-  }
-  int64_t bucketBytes =
-      Config(loop->getParentOfType<ModuleOp>()).getBucketBytes();
-  for (auto &[graph, list] : terms) {
-    llvm::sort(list, [](const auto &a, const auto &b) {
-      return a.first->isBeforeInBlock(b.first);
+  auto isExchanged = [](Value sum) {
+    return llvm::any_of(sum.getUsers(), [](Operation *user) {
+      auto moved = dyn_cast<ReshardOp>(user);
+      return moved && moved.getFrom().getValue().isPartial();
     });
+  };
+  auto bytesOfTerm = [&](TaskGraphOp graph, OpResult sum) -> int64_t {
+    int64_t slot = pipeline.getSlot(graph);
+    if (slot < 0 || !isExchanged(sum))
+      return 0;
+    return toBytes(bytesOn(sum, pipeline.getSlots()[slot].devices.front()));
+  };
+  for (const auto &[graph, cuts] :
+       findGradientCuts(loop, loop.getYield(0), bytesOfTerm)) {
     int64_t &parts = sumParts[pipeline.getSlot(graph)];
-    int64_t cuts = findGradientCuts(list, bucketBytes).size();
-    parts = std::max(parts, cuts + 1);
+    parts = std::max<int64_t>(parts, cuts.size() + 1);
   }
 }
 

@@ -66,13 +66,6 @@ private:
   std::vector<int64_t> sumParts;
 };
 
-/// The operations behind which a backward is cut that makes `terms` of
-/// gradients, with their bytes, in their order, where devices sum them up among
-/// themselves: so that they can begin while the rest is computed.
-llvm::SmallVector<mlir::Operation *>
-findGradientCuts(llvm::ArrayRef<std::pair<mlir::Operation *, int64_t>> terms,
-                 int64_t bucketBytes);
-
 } // namespace whale
 
 #endif // WHALE_LIB_TRANSFORMS_PLACED_PIPELINEBYTES_H
