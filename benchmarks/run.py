@@ -6,6 +6,9 @@ over Whale's. On a machine with fewer cores than ranks the ranks share the
 cores, as JAX's host devices do.
 
 Results are kept in the output file: naming some cases replaces theirs alone.
+
+With ``--before CHECKOUT`` the steps are timed beside those of another checkout
+of this project, built, instead: see before.py.
 """
 
 from __future__ import annotations
@@ -17,51 +20,17 @@ import os
 import pathlib
 import platform
 import statistics
-import subprocess
 import sys
 from typing import Any
 
+import before
 import cases
 import report
+from worker_process import Worker
 
 HERE = pathlib.Path(__file__).resolve().parent
 # XLA compiles 24 layers in minutes: once is enough.
 LONG = 60.0
-
-
-class Worker:
-    """One side of a case, spoken to through pipes."""
-
-    def __init__(self, side: str, case: cases.Case, *rest: str) -> None:
-        environment = dict(os.environ, JAX_PLATFORMS="cpu")
-        if side == "jax":
-            environment["XLA_FLAGS"] = (
-                f"--xla_force_host_platform_device_count={case.ranks}"
-            )
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), side, case.name, *rest],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, command: str) -> dict[str, Any]:
-        """The answer to one command."""
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.process.args!r} ended without an answer")
-        return json.loads(line)
-
-    def close(self) -> None:
-        """Ends the process."""
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
 
 
 def measure(case: cases.Case, options: argparse.Namespace) -> dict[str, Any]:
@@ -149,7 +118,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=str(names))
     parser.add_argument("--output", default="build/bench.json")
     parser.add_argument("--steps", type=int, default=3, help="a round")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--before", type=pathlib.Path, metavar="CHECKOUT")
     parser.add_argument(
         "--report",
         action="store_true",
@@ -159,6 +129,9 @@ def main() -> None:
     for name in options.names:
         if name not in names:
             parser.error(f"no case '{name}'; there are {', '.join(names)}")
+    if options.before:
+        sys.exit(before.main(options))
+    options.rounds = options.rounds or 7
     output = pathlib.Path(options.output)
     results: dict[str, Any] = {}
     if output.exists() and (options.names or options.report):

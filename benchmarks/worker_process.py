@@ -1,0 +1,60 @@
+"""The processes that do what is timed (worker.py)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import cases
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Worker:
+    """One side of a case, spoken to through pipes.
+
+    `python` is where the package is, if not where PYTHONPATH says.
+    """
+
+    def __init__(
+        self,
+        side: str,
+        case: cases.Case,
+        *rest: str,
+        python: pathlib.Path | None = None,
+    ) -> None:
+        environment = dict(os.environ, JAX_PLATFORMS="cpu")
+        if python:
+            environment["PYTHONPATH"] = str(python)
+        if side == "jax":
+            environment["XLA_FLAGS"] = (
+                f"--xla_force_host_platform_device_count={case.ranks}"
+            )
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), side, case.name, *rest],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """The answer to one command."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.process.args!r} ended without an answer")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
