@@ -136,15 +136,17 @@ def _read(text: str) -> _Step:
             op
             for op in module.body.operations
             if op.operation.name == "func.func"
-            and op.attributes["sym_name"].value == "main"
+            and ir.StringAttr(op.attributes["sym_name"]).value == "main"
         )
-        type = main.attributes["function_type"].value
+        type = ir.FunctionType(
+            ir.TypeAttr(main.attributes["function_type"]).value
+        )
         arguments = _entries("arg", type.inputs)
         results = _entries("result", type.results)
         donated = [
-            "whale.donated" in attrs
+            "whale.donated" in ir.DictAttr(attrs)
             for attrs in (
-                main.attributes["arg_attrs"]
+                ir.ArrayAttr(main.attributes["arg_attrs"])
                 if "arg_attrs" in main.attributes
                 else []
             )
@@ -155,7 +157,8 @@ def _read(text: str) -> _Step:
         for op in module.body.operations:
             if "arg_attrs" in op.operation.attributes:
                 del op.operation.attributes["arg_attrs"]
-        return _Step(arguments, results, donated, module.operation.get_asm())
+        plain = str(module.operation.get_asm())
+        return _Step(arguments, results, donated, plain)
 
 
 class ArrayClass:

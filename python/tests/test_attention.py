@@ -149,7 +149,7 @@ def layer(attend: Attend, params: Any, x: jax.Array) -> jax.Array:
 def step_of(
     attend: Attend, remat: bool = False, dtype: Any = None, layers: int = 1
 ) -> Any:
-    model = functools.partial(layer, attend)
+    model: Callable[..., jax.Array] = functools.partial(layer, attend)
     if remat:
         model = jax.checkpoint(model)
 

@@ -1,5 +1,6 @@
 """The scripts that people and machines read the results of."""
 
+import argparse
 import importlib
 import pathlib
 import subprocess
@@ -79,6 +80,25 @@ def test_benchmark_table(monkeypatch):
         ("4", "step", "1.25 x as fast", "", "no"),
         ("4", "step", "2.00 x as long", "", "no"),
     ]
+
+
+def test_steps_beside_those_of_before(monkeypatch, capsys, tmp_path):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    before = importlib.import_module("before")
+    (tmp_path / "python" / "whale").mkdir(parents=True)
+    (tmp_path / "python" / "whale" / "whale-compile").touch()
+    cases = {"gpt": [1.0, 1.02, 1.04], "lstm": [1.0, 1.0, 1.05]}
+    monkeypatch.setattr(before, "measure", lambda case, *_: cases[case.name])
+    options = argparse.Namespace(before=tmp_path, names=["gpt", "lstm"])
+    assert before.main(options) == "slower than before: lstm, the mean"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "| gpt | 1000.000 | 1020.000 | 1040.000 | 1.040 | yes |"
+    assert lines[-1] == "geometric mean of the ratios: 1.045"
+    options.names = ["gpt"]
+    cases["gpt"][2] = 1.01
+    assert before.main(options) is None
+    options.before = tmp_path / "python"
+    assert "not a checkout that is built" in str(before.main(options))
 
 
 def test_processes_wait_for_the_slowest(monkeypatch):

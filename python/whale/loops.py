@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, TypeVar
 
 State = TypeVar("State")
@@ -16,7 +16,7 @@ def loop(
     step: Callable[[State, Any], tuple[State, Output]],
     state: State,
     data: Iterable[Any],
-) -> Iterator[tuple[State, Output]]:
+) -> Generator[tuple[State, Output], None, None]:
     """Runs a step for each batch of `data`.
 
     The next batch is taken from `data` by a thread while a step runs, and a

@@ -101,6 +101,7 @@ def test_output_comes_last(tmp_path: pathlib.Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+    assert process.stdout
     ready, _, _ = select.select([process.stdout], [], [], 1)
     assert not ready
     output, errors = process.communicate(timeout=60)
