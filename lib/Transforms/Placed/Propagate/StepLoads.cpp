@@ -327,14 +327,14 @@ void StepLoads::LiveRange::extend(unsigned position) {
   last = std::max(last, position);
 }
 
-/// Whether a device has more of a value in the first layout, so that it must be
-/// gathered for it.
-static bool takesMore(LoadKind kind, LoadKind other) {
-  if (kind == other || other == LoadKind::Whole)
-    return false;
-  return kind == LoadKind::Whole ||
-         (kind == LoadKind::Group && other != LoadKind::Inner) ||
-         (kind == LoadKind::Inner && other == LoadKind::GroupInner);
+/// Whether devices must be sent parts of a value to have it in the layout
+/// `read`: of what they have whole along an axis they take their part.
+static bool isMoved(LoadKind read, LoadKind own) {
+  bool isPart = own == LoadKind::Whole ||
+                (own == LoadKind::Group &&
+                 (read == LoadKind::GroupInner || read == LoadKind::Batch)) ||
+                (own == LoadKind::Inner && read == LoadKind::GroupInner);
+  return read != own && !isPart;
 }
 
 /// The layout in which the devices of a mesh hold a value that `operand` reads:
@@ -351,7 +351,7 @@ LoadKind StepLoads::heldAs(OpOperand &operand, Value value,
   AxisState outer = batch.getState(value), within = inner.getState(value);
   LoadKind own = ownKind(value, reader);
   bool isPartial = outer.isPartial() || within.isPartial();
-  return !argument && (isPartial || takesMore(read, own)) ? read : own;
+  return !argument && (isPartial || isMoved(read, own)) ? read : own;
 }
 
 /// Extends the ranges of what `op` reads and makes. Operations come last to
