@@ -7,9 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // In: an operation of attention and the sizes of tiles. Out: operations of a
-// kernel. Everything is computed in f32; tiles are held in the type of their
-// tensor. Lines in shared memory have an odd number of words, so that the
-// threads of a warp that read a column meet in no bank.
+// kernel, which read tiles into shared memory, multiply them and make scores.
+// Everything is computed in f32; tiles are held in the type of their tensor.
+// Rows in shared memory have an odd number of words, so that the threads of a
+// warp that read a column use different banks.
+//
+// Cost: of a tile a thread reads 1/256. Of a product of m x length by length x
+// n it computes as much, for which it loads length * (m + n) / 16 elements of
+// shared memory. The code has kUnrolled steps of a product, and a load of the
+// mask and one of the bias for each score of a thread.
 //
 //===----------------------------------------------------------------------===//
 

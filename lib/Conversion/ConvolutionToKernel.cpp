@@ -6,10 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the library does not convolve (f64, integers, complex numbers): a sum
-// over the window and the input features for each element of the result, as
-// loops whose order others choose, or element by element in a kernel. Windows
-// are not reversed: whale-lower-library-ops has reversed the filters.
+// In: a convolution that the library does not compute (of f64, integers,
+// complex numbers). Out: for each element of the result a sum over the window
+// and the input features: as a linalg operation, whose loops are ordered later,
+// or in a kernel, element by element. Windows are not reversed:
+// whale-lower-library-ops has reversed the filters.
+//
+// Cost: a multiplication for each element of the result and each of its terms.
+// The linalg operation reads a padded copy of the operand, of at most 4 times
+// its size or 65,536 elements; it may be larger on a GPU where a thread would
+// have more than kMostThreadTerms terms. The kernel needs no copy, but tests
+// for each term whether it is padding.
 //
 //===----------------------------------------------------------------------===//
 

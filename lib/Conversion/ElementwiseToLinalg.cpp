@@ -6,8 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One parallel linalg operation for each elementwise operation; the body is
-// that of ScalarOps.
+// In: an elementwise operation, a bit cast to another width or a map. Out: one
+// parallel linalg operation. Its body is that of ScalarOps.cpp, or the shifts
+// of the bit cast; an operand that has one value everywhere is a constant in
+// it. Cost: linear in the operands, or in the body of a map; if nothing fuses
+// with it, the loop reads the operands and writes the result once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,9 +9,9 @@
 // The GPU's form of a loop nest. In: what LinalgToKernel.cpp has found out
 // about the accesses. Out: a kernel whose iterations are independent.
 //
-// - Without reductions an iteration computes one element, or as many
-//   neighbours as fill 16 bytes; the GPU runs it in a thread of its own. What
-//   transposes is a block of threads for each tile (EmitTransposed.cpp).
+// - Without reductions an iteration computes one element, or as many neighbours
+//   as fill 16 bytes; the GPU runs it in a thread of its own. What transposes
+//   is a block of threads for each tile (EmitTransposed.cpp).
 // - A reduction with one combining operation is shared out: an iteration is a
 //   block of threads, `columns` results wide and `rows` threads deep. Each
 //   thread combines every `rows`-th term of its result, then the threads
@@ -23,6 +23,11 @@
 //   of each; how many follows from the shapes alone, so that the bits are the
 //   same on every GPU.
 // - Any other reduction is an iteration, and a thread, for each result.
+//
+// Cost: each point of the loops is computed once. A second kernel is one more
+// launch and reads `chunks` partial results of each result, which the first has
+// written. To compile: linear in loops times accesses; of a body up to
+// kUnrolledBody operations are unrolled.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,10 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The partial sums of each level are in a small array, one for each lane or,
-// where the innermost loop is parallel, for each column of a tile (and lane).
-// The innermost loop runs over them, so that it has no order and becomes
-// vectors; it adds several terms at a time, one after the other.
+// In: a nest whose results are sums, products or the like, and their order
+// (SumOrder.h). Out: its loops. The partial sums of each level are in a small
+// array, one for each lane or, where the innermost loop is parallel, for each
+// column of a tile (and lane). The innermost loop runs over them, so that it
+// has no order and becomes vectors; it adds several terms at a time, one after
+// the other.
+//
+// Cost: besides the terms, each level adds, stores and clears one partial sum
+// for kSumBlock of the level below; the stack has an array for each level. What
+// is left over at the end of a block has code of its own: the code that adds
+// terms is written at most once for each loop over blocks of a group of
+// dimensions, of which there are as many as the logarithm of its length, and
+// this multiplied over the groups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +35,8 @@ using namespace mlir;
 using namespace whale;
 
 /// Partial sums of one level that are summed at a time; of columns that lie
-/// across memory so few that the line of each stays in the cache while its
-/// terms are added.
+/// across memory so few that the cache line of each stays in the cache while
+/// its terms are added.
 static constexpr int64_t kMaxSums = 1024, kMinTile = 64, kAcrossTile = 32;
 
 Operation *LoopNest::findCombiner(linalg::GenericOp op, unsigned number) {
@@ -188,7 +197,7 @@ void LoopNest::makeFor(OpBuilder &b, Value from, Value to, int64_t step,
 }
 
 /// Loops over the first `lanes` lanes and the columns of the tile. The body
-/// gets a lane, a column and the place of their sums.
+/// gets a lane, a column and the index of their sums.
 void LoopNest::overSums(OpBuilder &b, int64_t lanes,
                         llvm::function_ref<void(Value, Value, Value)> body) {
   Value zero = constantIndex(b, loc, 0);

@@ -6,8 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where in the loops the next terms of a sum are, and the code that computes
-// and adds them.
+// In: a nest whose sums are formed as EmitSums.cpp says, and how far each group
+// of its reduced dimensions is. Out: code that finds where in the loops the
+// next terms are, computes them and adds them to the partial sums. Lanes whose
+// terms are no single run of the loops take them from a small array that is
+// filled before.
+//
+// Cost: a partial sum is loaded and stored once for several terms: up to kMost,
+// or kMostAcross where operands are across the columns, with kMaxUnrolled
+// operations in all, of which a function counts as kMathSize. A group of
+// several loops takes a division for each but the first, an array of terms a
+// store and a load for each term.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +32,13 @@ using namespace whale;
 /// Operations of the body, times the terms that are added at a time.
 static constexpr int64_t kMaxUnrolled = 64;
 /// Terms that are added at a time at most; where operands are across the
-/// columns as many as fill a line of the cache.
+/// columns as many as fill a cache line.
 static constexpr int64_t kMost = 8, kMostAcross = 16;
 /// What a math function counts for.
 static constexpr int64_t kMathSize = 64;
 
 //===----------------------------------------------------------------------===//
-// Places
+// Positions
 //===----------------------------------------------------------------------===//
 
 /// Sets the counters of some loops of a group to element `index` of these.
@@ -104,7 +113,7 @@ void LoopNest::keepTerms(OpBuilder &b, Value first, int64_t count) {
               access.coefficients[loops[numbers.back()].lastDim] == 0)
             loaded[read] = load(b, access, loops.size(),
                                 op.getRegionInputArgs()[read].getType());
-        // Where the run begins behind (or, below 0, before) the first term.
+        // Where the run begins after (or, below 0, before) the first term.
         Value start = arith::SubIOp::create(
             b, loc, arith::MulIOp::create(b, loc, run, size), first);
         Value from = arith::MaxSIOp::create(

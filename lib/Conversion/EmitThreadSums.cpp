@@ -15,6 +15,12 @@
 // enough to do. Terms are combined in runs: with two levels of sums the error
 // of 4,096 terms is that of some 160.
 //
+// Cost: each term is loaded once, by one thread. The threads of a result then
+// take log2(rows) steps: with shuffles inside a warp and one barrier for
+// several warps, else a barrier and shared memory for each. Up to kMaxLoads
+// loads and kUnrolledBody operations are unrolled, and the body once more for
+// the rest.
+//
 //===----------------------------------------------------------------------===//
 
 #include "LoopNest.h"

@@ -6,8 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads at computed places become tensor.extract in a parallel linalg
-// operation; what dynamic_update_slice stores becomes one, too.
+// In: gather, dynamic_slice and dynamic_update_slice. Out: a parallel linalg
+// operation. Its body reads with tensor.extract at an index that is computed
+// and clamped; that of dynamic_update_slice copies the update, and its loop
+// later stores it in the operand's buffer. Cost: for each element of the result
+// the loop reads its indices and one element; a slice that is stored costs the
+// elements of the update alone. To lower: quadratic in the rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +42,7 @@ struct GatherToLinalg : OpRewritePattern<stablehlo::GatherOp> {
     auto numbers = op.getDimensionNumbers();
     int64_t vectorDim = numbers.getIndexVectorDim();
 
-    // The result's dimensions are offsets into a slice or places of an index.
+    // The result's dimensions are offsets into a slice or number the indices.
     SmallVector<int64_t> batchDims;
     for (int64_t dim = 0; dim < to.getRank(); ++dim)
       if (!llvm::is_contained(numbers.getOffsetDims(), dim))

@@ -6,10 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For a GPU, where a kernel takes as long as its operands are read: reductions
-// over the same loops that share an operand become one operation with several
-// results. The sums of a batch norm and its gradient, and those for the scale
-// and the bias of a layer norm, are such.
+// In: a block of linalg operations for a GPU, where a kernel takes as long as
+// its operands are read. Out: reductions (and parallel operations of few
+// points) over the same loops that share an operand are one operation with
+// several results, as the sums of a batch norm and its gradient, and those for
+// the scale and the bias of a layer norm. An operation moves to an earlier one
+// if all that it reads is there before that, or is an initial value that can
+// move, too.
+//
+// Cost: for each operation all that read one of its operands, or a result of
+// what makes one, are tried: quadratic in the readers of a value. A join copies
+// both bodies and looks through all linalg operations of the block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +58,9 @@ static bool canJoin(GenericOp op) {
   });
 }
 
-/// Whether `value` is there before `place`, or can be: it is an initial value
-/// that needs nothing else. Those are added to `moved`, in order.
+/// Whether `value` is computed before the operation `place`, or can be: it is
+/// an initial value that needs nothing else. Those are added to `moved`, in
+/// order.
 static bool isBefore(Value value, Operation *place,
                      llvm::SetVector<Operation *> &moved) {
   if (isBefore(value, place))
@@ -73,9 +81,9 @@ static bool isBefore(Value value, Operation *place,
   return true;
 }
 
-/// Whether a result that could be stored in an argument's place, as that of a
-/// parameter that is updated, could no longer be at `place`, as others
-/// read the argument later.
+/// Whether a result that could be written over an argument, as that of a
+/// parameter that is updated, no longer could if `op` moved to the operation
+/// `place`, as others read the argument later.
 static bool losesItsPlace(GenericOp op, Operation *place) {
   auto isReturned = [&](OpResult result) {
     return llvm::any_of(result.getUsers(), [](Operation *user) {

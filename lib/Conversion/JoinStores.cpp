@@ -6,9 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A value that a loop (as of lax.scan) carries on and also keeps for later is
-// made by one operation and stored by others. Those have the same points, so
-// they become further results of the one that makes it.
+// In: a block of linalg operations. Out: fewer of them. A value that a loop (as
+// of lax.scan) carries on and also keeps for later is made by one operation and
+// stored by others. Those have the same points, so they become further results
+// of the one that makes it, or of another that reads the same. Cost: an
+// operation that only stores looks for one that it can join among the makers
+// and readers of its operands: quadratic in their number, as they are kept in a
+// list. A join copies both bodies and looks through all linalg operations of
+// the block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +93,7 @@ GenericOp whale::joinOperations(RewriterBase &rewriter, GenericOp to,
     maps.push_back(to.getMatchingIndexingMap(input));
   for (OpOperand &init : to.getDpsInitsMutable())
     outMaps.push_back(to.getMatchingIndexingMap(&init));
-  // By input of `op` the place of that of the new operation, if it is one.
+  // By input of `op` which input of the new operation it becomes, if any.
   SmallVector<unsigned> places;
   for (OpOperand *input : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(input).compose(change);

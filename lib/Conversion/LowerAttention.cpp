@@ -6,10 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The call gets the letters of each tensor, and one more result that nothing
-// uses: the memory that its threads need is planned as that of any other value.
-// What cuDNN computes on a GPU is a call of another name: the processor
-// computes it all the same where cuDNN turns out not to.
+// In: attention and its gradient. Out: calls of library functions. A call has
+// for each tensor a letter for each dimension, as an einsum has, and one more
+// result that nothing uses: the memory that its threads need is planned as that
+// of any other value. What cuDNN computes on a GPU is a call of another name:
+// where cuDNN refuses it at run time, the processor computes it.
+//
+// Cost: linear in the views (transpositions, slices, reshapes) that operands
+// are seen through, and for cuDNN's gradient in the users of its query, among
+// which its forward is searched for: without one, the forward is computed
+// again. The scratch memory is that of one task, times the tasks that run at
+// once: heads, forward also blocks of rows, at most mostAttentionThreads.
 //
 //===----------------------------------------------------------------------===//
 

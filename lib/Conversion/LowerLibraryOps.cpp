@@ -6,10 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Contractions and convolutions that the library computes. Of the dimensions of
-// a contraction only their strides matter: transpositions before and after it
+// In: contractions, convolutions, linear algebra and attention. Out: operations
+// and calls of the library, as far as it has them. Of the dimensions of a
+// contraction only their strides matter: transpositions before and after it
 // disappear in them, and a copy is made only where a group of dimensions has no
-// single stride.
+// single stride. A sum of a product and what is not needed after becomes a
+// product that adds to memory.
+//
+// Cost: linear in operations, and for each contraction in its rank and in the
+// users of its operands, among which copies that fit are searched for:
+// quadratic in the contractions of one value. At run time: the copies, of which
+// contractions that need the same one have one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -106,7 +113,7 @@ private:
   bool isForLoops(int64_t contracted, int64_t fewProducts) const;
   void placeAll();
   void orderContracted();
-  /// Finds a place of the operand that the library can walk.
+  /// Finds an order in memory of the operand that the library can walk.
   void place(Side &side, function_ref<SmallVector<Group>()> groups);
   void placeResult();
   void exchangeSides(stablehlo::TransposeOp user);
@@ -174,7 +181,7 @@ void Contraction::place(Side &side, function_ref<SmallVector<Group>()> groups) {
     if (side.fits(skipped) &&
         (skipped.size() <= before || skipped.back().size >= kManyRows))
       return;
-    // Another order of the copy may keep lines of memory lines.
+    // Another order of the copy may keep neighbours in memory neighbours.
     bool keepsLines = side.from.back() == int64_t(side.from.size()) - 1;
     bool isForContractions =
         llvm::all_of(operand.getUsers(), [](Operation *user) {
@@ -222,7 +229,7 @@ void Contraction::placeResult() {
 }
 
 /// Writes columns before rows where the result's only user, a copy, has rows
-/// innermost: it copies lines then.
+/// innermost: it copies runs of neighbours then.
 void Contraction::exchangeSides(stablehlo::TransposeOp user) {
   int64_t batch = lhs.batch.size(), end = batch + lhs.free.size();
   ArrayRef<int64_t> wanted = user.getPermutation();
@@ -546,7 +553,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     if (capability > 0)
       populateFusedAttentionPatterns(patterns, capability);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
-    // What calls have taken the place of.
+    // What calls have replaced.
     eraseDeadOps(rewriter, getOperation());
   }
 };

@@ -8,7 +8,10 @@
 //
 // What the patterns of whale-stablehlo-to-linalg share. Every pattern takes its
 // operands through stored(), so all it builds is free of signs, and replaces
-// the operation through replaceWithStored().
+// the operation through replaceWithStored(). Cost: each function is linear in
+// rank, operands and the bodies that it copies, except that matchSplat also
+// follows the operations that its value is a reshape or broadcast of, and
+// eraseDeadOps walks over all of an operation.
 //
 //===----------------------------------------------------------------------===//
 

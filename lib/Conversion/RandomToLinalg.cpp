@@ -6,9 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// rng_bit_generator: THREE_FRY and PHILOX with the counters and the order of
+// In: rng_bit_generator. Out: two parallel linalg operations, for the bits and
+// for the next state: THREE_FRY and PHILOX with the counters and the order of
 // XLA, so that the bits are the same. Each element is a function of the state
 // and its position.
+//
+// Cost: nothing is read but the state. Each element computes all rounds (20 of
+// Threefry, 10 of Philox) of its block and keeps its part of the result: for
+// elements of up to 32 bits a block of Threefry is so computed twice, one of
+// Philox four times; for those of 64 bits once and twice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// stablehlo.reduce with any body over several operands; what is narrower than
-// f32 is accumulated in f32, and f32 in f64 where the body is not one operation
-// whose order loops can choose.
+// In: stablehlo.reduce with any body over several operands, and contractions
+// that no library computes. Out: linalg operations with reduction loops. What
+// is narrower than f32 is accumulated in f32. Where there are more than
+// kSumBlock terms and the body is not one operation, whose order loops can
+// choose, f32 is accumulated in f64, what has no wider type is reduced as a
+// window, in blocks, and a GPU has kernels of its own (ReductionToBlocks.cpp).
+//
+// Cost: one term, and so one run of the body, for each element that is reduced;
+// initial values are written first, and a result that is accumulated in a wider
+// type is read and narrowed after, unless these loops are fused. To lower:
+// linear in the body, which is cloned once or twice, and quadratic in the rank.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions between element types as XLA defines them, floats of at most 8
-// bits by arithmetic on their bits.
+// In: a scalar and two element types. Out: the scalar converted as XLA defines
+// it. Floats of at most 8 bits are converted by arithmetic on their bits,
+// without a table or a branch. Cost: a constant number of operations: one for
+// most types, some ten from a float to an integer, which saturates, and some
+// twenty each to and from a small float; complex numbers take that for each
+// part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +76,7 @@ static Value decodeSmallFloat(OpBuilder &b, Location loc, Value bits,
       makeInteger(b, loc, i32, int64_t(127 + minExponent - 1) << 23));
   Value result = select(b, loc, denormal, small,
                         arith::BitcastOp::create(b, loc, f32, normal));
-  // The codes that stand for no finite number come last, or, without a
+  // The codes of what is no finite number come last, or, without a
   // negative zero, at its code.
   auto largest = APFloat::getLargest(semantics).bitcastToAPInt();
   Value beyond = compare(b, loc, arith::CmpIPredicate::ugt, magnitude,

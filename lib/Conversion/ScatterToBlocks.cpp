@@ -21,6 +21,13 @@
 // Nothing is atomic: the order follows from the indices and the shapes. Where
 // no two items meet, one kernel takes each alone.
 //
+// Cost: for n items a sort of at most n * log2(n)^2 comparisons, and 8 or 12
+// bytes for the key and the number of each, besides the sort's own. Then each
+// update is read once, and each element that is updated is read and written;
+// ScatterLinks.cpp has a kernel, with a thread for each item, for each
+// kLinkItems items, at most kMostLinks. Where no two items meet there is no
+// sort.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ScatterBlocks.h"

@@ -6,18 +6,25 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: select_and_scatter, as the gradient of a max pool has it. Out: a kernel,
+// In: select_and_scatter, as the gradient of a max pool has it. Out: kernels,
 // in one of three forms.
 //
-// Windows of at most 32 elements without padding: each writes the elements that
-// it holds, in any order if windows don't overlap. Those that do add to them
-// one after the other, on the processor, without a branch, so that loops over
-// channels become vectors. Else on the processor: each window in turn adds to
-// the element that it selects; the time is the source's size times the
-// window's. Else on a GPU: a first kernel says of each window which element it
-// selects; then each element of the result looks through the windows that it is
-// in, so that no two threads write to one element. The time is the source's
-// size times the window's, and the result's times the windows that overlap.
+// - Windows of at most kMaxTaps elements without padding: each writes the
+//   elements that it holds, without a branch, so that loops over channels
+//   become vectors. On a GPU they must cover the result without overlap. On a
+//   processor they may overlap, unless sums have a wider type, and then add to
+//   their elements one after the other.
+// - Else on a processor each window in turn adds to the element that it
+//   selects.
+// - Else on a GPU a first kernel says of each window which element it selects;
+//   then each element of the result looks through the windows that it is in, so
+//   that no two threads write to one element.
+//
+// Cost: the source's size times the window's; in the last form also the
+// result's times the windows that overlap, and a number for each window in
+// memory. The first form unrolls the window. On a processor only one thread
+// works unless the first dimension has no window, or windows cover the result
+// without overlap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +39,7 @@ using namespace whale;
 namespace {
 
 /// Pattern: select_and_scatter fills the result with the initial value, then
-/// adds each source element at the place its window selects. Windows of
+/// adds each source element to the element its window selects. Windows of
 /// different leading elements are disjoint if the first dimension has none.
 struct SelectAndScatterToKernel
     : OpRewritePattern<stablehlo::SelectAndScatterOp> {
@@ -320,7 +327,7 @@ struct SelectAndScatterToKernel
     return succeeded(sum) ? (*sum)[0] : old;
   }
 
-  /// Whether the window at `output` selects anything, its value, its place.
+  /// Whether the window at `output` selects anything, its value, its indices.
   static SmallVector<Value> selectPlace(KernelBuilder &k,
                                         stablehlo::SelectAndScatterOp op,
                                         ArrayRef<WindowDim> window,

@@ -6,8 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Broadcast, transpose, slice, reverse, iota, pad and concatenate: each is an
-// index map, so that fusion makes them disappear.
+// In: broadcast, transpose, slice, reverse, iota, pad and concatenate. Out: a
+// parallel linalg operation that reads through an index map, so that fusion
+// makes it disappear; padding and concatenations choose by a branch what an
+// element is. A concatenation of many pieces, on a processor also one that is
+// needed in memory, is kernels that copy pieces.
+//
+// Cost: what is not fused reads and writes each element of the result once. An
+// element of a concatenation compares with up to 3 ends of pieces; where pieces
+// are copied on a GPU, with up to 5. To lower: quadratic in the rank, linear in
+// pieces: a kernel has at most 32 of them, or 256 in one loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -344,7 +352,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     return branch.getResult(0);
   }
 
-  /// The element of these pieces, one behind the other, that is there.
+  /// The element at `at` of these pieces, one after the other.
   static Value pick(KernelBuilder &k, ArrayRef<Value> pieces,
                     ArrayRef<Value> at, int64_t dim) {
     if (pieces.size() == 1)
@@ -367,8 +375,8 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     return branch.getResult(0);
   }
 
-  /// For a GPU: kernels whose threads copy an element each, the next ones
-  /// behind what those before have copied.
+  /// For a GPU: kernels whose threads copy an element each, the next ones after
+  /// what those before have copied.
   static LogicalResult copyByElement(stablehlo::ConcatenateOp op,
                                      RankedTensorType type,
                                      ArrayRef<Value> sources, int64_t dim,
@@ -425,7 +433,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     return success();
   }
 
-  /// Kernels that copy many pieces each, the next ones behind what those before
+  /// Kernels that copy many pieces each, the next ones after what those before
   /// have copied: the time to compile a loop for each piece, or one kernel for
   /// all of them, would grow by more than their number.
   static LogicalResult copyManyEach(stablehlo::ConcatenateOp op,

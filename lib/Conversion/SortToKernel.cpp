@@ -6,8 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A stable merge sort of positions with the operation's own comparator: on a
-// processor a kernel that merges runs one after the other, line by line.
+// In: a sort. Out: on a processor a kernel, by a stable merge sort of positions
+// with the operation's own comparator. Each one-dimensional slice along the
+// sorted dimension is sorted by one thread, which merges neighbouring runs of
+// 1, 2, 4 ... positions and in the end copies the elements. (For a GPU:
+// SortToBlocks.cpp.)
+//
+// Cost: n * log2(n) comparisons for a slice of n elements, which are read where
+// they are in the operands; a call of the kernel allocates two arrays of n
+// positions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -138,7 +145,7 @@ private:
     return loop.getResult(0);
   }
 
-  /// Merges the runs of `width` that start at `start` and behind it.
+  /// Merges the runs of `width` that start at `start` and after it.
   void merge(KernelBuilder &k, Value row, Value from, Value to, Value start,
              Value width) {
     Value most = k.index(size);

@@ -6,14 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Integers of 2 and 4 bits are kept in a byte, to which their signedness
-// extends them, and truncated to their own width for arithmetic. Floats of at
-// most 8 bits are kept as their bits, an i8. Types that have no form in memory
-// here (other widths, f8E8M0FNU, complex numbers of other parts than f32 and
-// f64) are null.
+// Which types tensors have in memory, and constants, sums and products of
+// scalars in these types. Integers of 2 and 4 bits are kept in a byte, to which
+// their signedness extends them, and truncated to their own width for
+// arithmetic. Floats of at most 8 bits are kept as their bits, an i8. Types
+// that have no form in memory here (other widths, f8E8M0FNU, complex numbers of
+// other parts than f32 and f64) are null.
 //
 // What is emitted are operations of arith and complex on scalars; a product of
-// complex numbers is written as products and sums of their parts.
+// complex numbers is written as products and sums of their parts. Cost: each
+// function takes constant time, and emits at most two operations, or 16 for
+// complex numbers.
 //
 //===----------------------------------------------------------------------===//
 

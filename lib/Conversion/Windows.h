@@ -10,6 +10,11 @@
 // size, stride, dilations and padding in each dimension; findPlace computes
 // where one of its elements is in the input, and whether that is inside.
 //
+// Cost: what concerns one element is linear in the rank. A window that is
+// reduced reads each of its elements: the result's size times the window's; a
+// running reduction reads each element of its axis once on a processor, and a
+// few times on a GPU.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_LIB_CONVERSION_WINDOWS_H
