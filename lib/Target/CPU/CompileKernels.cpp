@@ -6,8 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The LLVM half: optimization for this processor, vector math from libmvec,
-// object files of parts of the kernels, one shared library.
+// In: the module of kernels and a processor. Out: a shared library, or a
+// diagnostic. The kernels are divided into parts (KernelParts.h). Each part, in
+// an LLVM context of its own, is lowered to LLVM IR, is told which vector
+// versions of math functions libmvec has and which loops are parallel, is
+// optimized for the processor, and becomes an object file; these are linked.
+//
+// Cost: LLVM's pipeline and code generation, for several parts at the same
+// time. What is added here is linear in the instructions; in a kernel of
+// parallel loops dominators and loops are found once more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +47,8 @@ namespace {
 // LLVM IR
 //===----------------------------------------------------------------------===//
 
-/// Tells the optimizer that a math function computes nothing but its result,
-/// and which vector versions of it this machine has.
+/// Marks a math function as one that computes nothing but its result, and lists
+/// which vector versions of it this machine has, for the optimizer.
 void describeMathFunction(llvm::Function &function,
                           const llvm::TargetMachine &machine) {
   function.setDoesNotAccessMemory();

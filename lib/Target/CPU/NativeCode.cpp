@@ -13,6 +13,11 @@
 // finds them on this machine. Every failure, that of a full disk or of a linker
 // that crashes included, is returned as text.
 //
+// Cost: LLVM's time for the module; a target machine is made anew for each
+// module and each question about a processor. Four libraries are opened once
+// for all, and each question about a function looks up a symbol. A link is a
+// process that reads the object files and writes the library.
+//
 //===----------------------------------------------------------------------===//
 
 #include "whale/Target/CPU/NativeCode.h"
