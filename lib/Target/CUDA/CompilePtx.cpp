@@ -9,11 +9,14 @@
 // In: a module of kernels and an architecture. Out: texts of PTX, for each a
 // cubin where nvJitLink is found, and how each kernel is launched.
 //
-// The kernels are divided into modules, each of which is compiled on its own,
-// in parallel: to LLVM IR, at -O3, to PTX. Multiplications and additions are
-// fused only where the IR says so. The texts are then linked to cubins, in
-// parallel, too. Without cubins the driver compiles the PTX when the program is
-// loaded.
+// The kernels are divided into modules (KernelParts.h), each of which is
+// compiled on its own, in parallel: to LLVM IR, at -O3, to PTX. Multiplications
+// and additions are fused only where the IR says so. The texts are then linked
+// to cubins, in parallel, too. Without cubins the driver compiles the PTX when
+// the program is loaded.
+//
+// Cost: LLVM's pipeline and code generation, then nvJitLink, for each module.
+// All texts and cubins are in memory; an error looks for its kernel among all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -115,7 +118,7 @@ static FailureOr<std::string> compilePart(ModuleOp kernels, StringRef arch) {
   return text.str().str();
 }
 
-/// Where an error that nvJitLink tells of a text is: at the kernel that it
+/// Where an error that nvJitLink finds in a text is: at the kernel that it
 /// names, else at the first one of the text.
 static Operation *findKernel(ModuleOp kernels, const Ptx &ptx, size_t text,
                              StringRef message) {

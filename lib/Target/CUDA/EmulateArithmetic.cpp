@@ -12,6 +12,10 @@
 // functions) is what the processor computes. The intrinsics and the texts of
 // assembly that are known are listed one by one; anything else gives null.
 //
+// Cost: a call is compared with the whole list at most. It becomes one or a few
+// instructions; some 40 where an f32 is rounded in a direction, some 15 where a
+// sum of f64 is rounded towards zero.
+//
 //===----------------------------------------------------------------------===//
 
 #include "EmulateArithmetic.h"

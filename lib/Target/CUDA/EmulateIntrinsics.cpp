@@ -16,6 +16,12 @@
 //
 // Anything else that only a GPU has is an error, never skipped.
 //
+// Cost: linear in the instructions but for two: each kernel looks at the
+// accesses to shared memory of all kernels that are left, which is quadratic in
+// the kernels of a module; each access follows its address to the buffers that
+// it may be in. When a kernel runs, each access, barrier and shuffle is a call
+// of a function.
+//
 //===----------------------------------------------------------------------===//
 
 #include "CheckAccesses.h"
@@ -92,8 +98,9 @@ Value *emulateShuffle(IRBuilder<> &b, CallBase &call, StringRef name,
       b.CreateInsertValue(PoisonValue::get(pair), shuffled, 0), isInside, 1);
 }
 
-/// What the intrinsic llvm.nvvm.`name` tells the thread `self` or has it wait
-/// for; null for any other, and in functions that are no kernels.
+/// What the intrinsic llvm.nvvm.`name` returns to the thread `self`, or the
+/// call in which it waits; null for any other, and in functions that are no
+/// kernels.
 Value *emulateThread(IRBuilder<> &b, CallBase &call, StringRef name,
                      Value *self) {
   if (!self)
@@ -197,8 +204,8 @@ Function *makeBody(Function &kernel, Arrays &arrays) {
   return body;
 }
 
-/// Gives what is in shared memory places in the block's, noted in `arrays`;
-/// returns its size.
+/// Gives the arrays of shared memory that a kernel uses offsets in the block's,
+/// and notes them in `arrays`; returns their size.
 uint64_t placeShared(Function &body, ArrayRef<GlobalVariable *> shared,
                      const DataLayout &layout, Arrays &arrays) {
   uint64_t size = 0;

@@ -6,8 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// gpu.func to the LLVM and NVVM dialects in one conversion, then to LLVM IR.
-// Nothing here is fast-math: a kernel computes what the operations say.
+// In: a module of kernels. Out: LLVM IR for NVPTX, or for the emulator, linked
+// with what it calls of the device library. whale-kernels-to-gpu makes gpu.func
+// of the functions; loops and branches become jumps, then all becomes the LLVM
+// and NVVM dialects in one conversion, and these LLVM IR. Nothing here is
+// fast-math: a kernel computes what the operations say.
+//
+// Cost: a few walks over the operations, with MLIR's canonicalizer, CSE and
+// conversions. Each square root looks for its function of the device library
+// among the functions of the module. The library's file is opened once for each
+// module that calls it, and only the functions that it needs are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -146,7 +154,7 @@ std::unique_ptr<llvm::Module> whale::lowerToNvvm(ModuleOp kernels,
     kernels.emitError("a kernel could not be translated to LLVM IR");
     return nullptr;
   }
-  // The linker takes the declarations away that tell who calls the library.
+  // The linker removes the declarations by which callers of it are found.
   Operation *caller = findLibdeviceCaller(*result, module);
   if (!caller)
     return result;
