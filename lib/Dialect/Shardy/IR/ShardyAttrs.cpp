@@ -9,6 +9,12 @@
 // Text form and verifiers of the sdy attributes: meshes, axes, shardings and
 // the parts of sharding rules (their text form is in ShardingRuleFormat.cpp).
 //
+// In: an attribute, or its text. Out: its text, or the attribute; an error at
+// text that cannot be parsed, and for invalid meshes and sub-axes. The
+// functions that print and parse what is between the angle brackets serve the
+// formats of operations, too. Cost: linear in the text; n device ids of a mesh
+// are put in an ordered set, n log n.
+//
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"

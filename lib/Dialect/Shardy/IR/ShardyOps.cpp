@@ -6,8 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Text form and verifiers of the sdy operations: shardings of values must use
-// axes of an existing mesh and have the rank of the value.
+// Text form and verifiers of the sdy operations.
+//
+// In: an operation, or its text. Out: its text, or the operation; an error
+// where a sharding of a value names no existing mesh, uses an axis that the
+// mesh lacks, or has another rank than the value. Cost: printing and parsing
+// are linear in the text. To verify a sharding, its mesh is looked up in symbol
+// tables that are kept, and each of its axes is compared with all axes of the
+// mesh.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,7 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks that several verifiers share: dimensions, shapes, regions and windows.
-// Each reports the first violated constraint.
+//
+// In: numbers, types or a region of an operation. Out: success, or an error
+// that states the first violated constraint; getWindow also returns the window
+// with its defaults, getWindowCounts how many windows fit along each dimension.
+// Sizes are computed in 128 bits. Cost: each linear in the dimensions, or in
+// the arguments of the region, of which otherwise only the last operation is
+// looked at; to find a number that occurs twice takes n log n.
 //
 //===----------------------------------------------------------------------===//
 

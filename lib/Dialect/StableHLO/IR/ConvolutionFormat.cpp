@@ -9,6 +9,12 @@
 // Text form of convolutions: dimension numbers such as `[b, 0, 1, f]x[0, 1, i,
 // o]->[b, 0, 1, f]` and window attributes.
 //
+// In: attributes, or text. Out: text, or attributes; an error at a dimension or
+// field that is unknown, missing or there twice. To print a tensor's
+// dimensions, each name is put at its number. What is parsed has the spatial
+// dimensions in any order, so they are sorted by their number. Cost: linear in
+// the text, but for this sort.
+//
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/StableHLO/IR/AssemblyFormat.h"

@@ -6,8 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifiers and type inference of gather and scatter. Comments such as
+// Verifiers and type inference of gather and scatter.
+//
+// In: the operation, or the operands and attributes of a new one. Out: success,
+// or an error that states the first violated constraint; of a gather also the
+// type of the result. Both take windows of an operand at positions that indices
+// give, so they share the checks of dimension numbers. Comments such as
 // gather_c2 name the constraint of the StableHLO specification that is checked.
+// Cost: at most quadratic in the rank; of a scatter also its inputs times their
+// rank.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Folds, verifiers and type inference of slices and sort. Comments such as
-// slice_c2 name the constraint of the StableHLO specification that is checked.
+// Folds, verifiers and type inference of slices and sort.
+//
+// In: the operation, or the operands and attributes of a new one. Out: the
+// operand of a slice that takes all of it; success, or an error that states the
+// first violated constraint; the type of the result. Comments such as slice_c2
+// name the constraint of the StableHLO specification that is checked. Cost:
+// linear in the rank, of a sort in its operands.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Verifiers and type inference of products, convolutions, solvers and
-// transforms. Comments such as dot_general_c3 name the constraint of the
-// StableHLO specification that is checked.
+// transforms.
+//
+// In: the operation, or the operands and attributes of a new one. Out: success,
+// or an error that states the first violated constraint; of solvers and
+// transforms the type of the result. The shape of a product or convolution is
+// computed and compared with that of its result. Comments such as
+// dot_general_c3 name the constraint of the StableHLO specification that is
+// checked. Cost: at most quadratic in the rank.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Text form, verifiers and type inference of reductions, select_and_scatter,
-// map and batch normalization. Comments such as reduce_c1 name the constraint
-// of the StableHLO specification that is checked.
+// map and batch normalization.
+//
+// In: the operation, its text, or the operands and attributes of a new one.
+// Out: its text, the operation, the types of results, or an error that states
+// the first violated constraint. A reduction by one commutative operation is
+// printed as `applies NAME`, without its region. Comments such as reduce_c1
+// name the constraint of the StableHLO specification that is checked. Cost:
+// inputs times their rank, and at most quadratic in the rank; of a region the
+// arguments and at most two operations are looked at.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Text form, folds, verifiers and type inference of constants, reshapes,
-// broadcasts and other data movement. Comments such as iota_c1 name the
-// constraint of the StableHLO specification that is checked.
+// broadcasts and other data movement.
+//
+// In: the operation, its text, or the operands and attributes of a new one.
+// Out: its text, the operation, the types of results, or an error that states
+// the first violated constraint; a fold returns the operand of what changes
+// nothing, and the value of a constant. Comments such as iota_c1 name the
+// constraint of the StableHLO specification that is checked. Cost: linear in
+// the rank (n log n where dimensions must be unique), of a concatenation inputs
+// times rank; the text of a constant is linear in its elements.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,12 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // The verifiers of whale.attention and whale.attention_gradient, and what both
-// are asked: letters, extents, FLOPs.
+// answer: letters, extents, FLOPs.
 //
-// Each dimension of a tensor has a letter, and dimensions of one letter one
-// extent. The query is checked first: its letters besides q, d and 1 are the
-// heads, and no other tensor may have further ones. FLOPs count pairs of a row
-// and a key; with `causal` they are counted row by row.
+// As in the notation of einsum, each dimension of a tensor has a letter, and
+// dimensions of one letter have one extent. The query is checked first: its
+// letters besides q, d and 1 are the heads, and no other tensor may have
+// further ones. FLOPs count pairs of a row and a key; with `causal` they are
+// counted row by row. Cost: quadratic in the rank of each tensor;
+// getAttentionFlops with `causal` is linear in the rows.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,11 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifies the constraints listed in WhaleCollectiveOps.td, in the same order.
-// Both placements are compared in a common view, device by device. On many
-// devices this takes long, so pairs of placements that were valid once are not
-// checked again (WhaleDialect::checkOnce).
+// In: a collective, with the placements before and after it. Out: success, or
+// an error that states the first violated constraint of those listed in
+// WhaleCollectiveOps.td, in the same order.
 //
+// Both placements are brought to a common view and compared device by device.
+// Cost: linear in the devices, times the rank of the view; for a broadcast, the
+// devices of `to` times those of `from`, since some device must hold the box of
+// each receiver. On many devices this takes long, so pairs of placements that
+// were valid once are not checked again, nor is a shard of the same type,
+// placement and ranks (WhaleDialect::checkOnce).
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "llvm/ADT/MapVector.h"

@@ -7,8 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Verifiers of the operations that a rank executes: strided accesses stay
-// inside buffers, and launches match their kernels. Also counts FLOPs and
-// states which operands' buffers results can use.
+// inside buffers, and launches match their kernels. Also counts FLOPs, states
+// which operands' buffers results can use, and translates products to the
+// program format.
+//
+// In: the operation. Out: success, or an error that states the first violated
+// constraint; what is asked of it. Bounds of strided accesses follow from sizes
+// and strides alone. Cost: linear in operands, results and dimensions, of a
+// schedule in its ranks; a launch looks its kernel up in each symbol table
+// around it.
 //
 //===----------------------------------------------------------------------===//
 
