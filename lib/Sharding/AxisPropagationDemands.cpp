@@ -6,10 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A free value is produced in the layout that is first demanded of it, and so
-// is what it is computed from, as far back as that is free, too: as many
-// operations as a program has. What is still to be done is therefore a stack
-// of tasks, the next one on top, and not of calls.
+// In: the layout in which an operation wants a value. Out: the layouts of this
+// value and of what it is computed from, where these were not decided yet.
+//
+// A value without a layout is produced in the first one that is wanted of it,
+// and so is what it is computed from, as far back as that has none either: up
+// to all operations of a program. What is still to be done is therefore a stack
+// of tasks, the next one on top, and not of calls. A split value that is then
+// wanted otherwise becomes whole, if every device can compute it whole from
+// what it holds whole anyway. Cost: a task for each operand of an operation
+// that gets its layout or becomes whole. Besides, each demand of a split value
+// in another layout walks back to all that the value is computed from, up to
+// whole values: quadratic in a long chain of such values.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,11 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Where parameters are split, no product or convolution that depends on one is
-// computed whole by every device. What its operands don't decide, the
-// parameter does: the gradient that will be added to it is best made in its
-// layout. Of the sums that such products leave, one is made for all operations
-// that need it, whole or scattered.
+// In: the layouts decided so far, parameters that are split, and the uses of a
+// value. Out: further ways to split an operation, layouts that are wished for,
+// and what other operations will want.
+//
+// No product or convolution that depends on a split parameter is computed whole
+// by every device. Where its operands don't decide, the parameter does: the
+// gradient that will be added to it is best made in its layout. Of the sums
+// that such products leave, one is made for all operations that need it, whole
+// or scattered. Cost: wishes and gathered parameters are found in one walk
+// each. What others want is asked of all uses of a value, each with the
+// operands of its user. As each user asks, that is quadratic in the uses of a
+// value.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,14 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A placement is made in two steps: the shape is cut into a view in which every
-// split piece is a dimension, then a node of the tree is made for each axis,
-// from the outermost inward. What outer axes have left of a dimension is handed
-// on, so that an inner axis can split the same piece further.
+// In: a shape, and the layout along each axis of a mesh. Out: the placement.
 //
-// The sizes are shares of the planner (LoadBalance.h), with devices whose
-// memory has room for a part of the units. Shares and placements are kept by
-// what they were asked for: programs ask for the same few again and again.
+// First the shape is cut into a view in which every split piece is a dimension,
+// then a node of the tree is made for each axis, from the outermost inward.
+// What outer axes have left of a dimension is handed on, so that an inner axis
+// can split the same piece further. The sizes are shares of the planner
+// (LoadBalance.h), with devices whose memory has room for a part of the units.
+//
+// Cost: a node for each device, and the planner's search for shares of groups
+// and devices. Shares and placements are kept in sorted maps until the balance
+// changes, since programs need the same few again and again: one that is known
+// is a look-up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -383,8 +387,8 @@ size_t Mesh::singlePart(unsigned axis, size_t place,
   return part == shares[place].end() ? 0 : part - shares[place].begin();
 }
 
-/// The part of a placement at one place of the axes outside of `axis`, of what
-/// they have left of each dimension.
+/// The part of a placement at one position along the axes outside of `axis`, of
+/// what they have left of each dimension.
 PlacementNode Mesh::makeNode(ArrayRef<AxisState> states, ArrayRef<int64_t> dims,
                              unsigned axis, size_t place,
                              SmallVectorImpl<Rest> &rests,
