@@ -7,9 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Makes arguments of the rows that each stage uses of a stacked argument, and
-// of the operations on them one for each stage. To all passes that follow,
-// these are ordinary arguments; whale-join-stacks makes one of them again.
+// In: @main, whose operations have strategies, and a cluster. Out: for an
+// argument of which each stage uses other rows only, an argument for each
+// stage, and of each operation on its rows one for each stage. To all passes
+// that follow, these are ordinary arguments; whale-join-stacks makes one of
+// them again.
+//
+// An operation on rows is localized as if the stages were devices over which
+// the rows are split. Cost: for each stack the search (FindStacks.cpp), a few
+// passes over @main, and a copy of each of its operations for each stage. What
+// feeds an argument is searched among all results, and the number of an
+// argument counted from the first one on: arguments times results, and for each
+// piece the arguments.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,10 +8,13 @@
 //
 // In: @main, all calls inlined, with name paths as locations. Out: a strategy
 // and a phase on each operation. First the path of each operation is read, each
-// location once, and what it says is listed in program order. From the list
-// each TaskGraph gets its number, in order of first use; a backward operation
-// gets that of the forward scope it is paired with (CallPairing.h). Then what
-// no path says is filled in, by the rules of StepAnalysis.h.
+// location once, and the scopes in it are listed in program order. From the
+// list each TaskGraph gets its number, in order of first use; a backward
+// operation gets that of the forward scope it is paired with (CallPairing.h).
+// Then what no path has is filled in, by the rules of StepAnalysis.h. Cost:
+// linear in the operations and in the length of the paths of all locations,
+// plus the rules, which need the cube of the number of TaskGraphs
+// (ImportScopes/OrderTaskGraphs.cpp).
 //
 //===----------------------------------------------------------------------===//
 

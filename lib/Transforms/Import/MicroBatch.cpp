@@ -7,9 +7,17 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Turns what follows the mini-batch into loops over moments. All that a loop
-// needs to know is how each value is on the axis of time: split values are
-// cut before and joined after a loop, partial ones accumulated.
+// In: @main with strategies and phases, and the number of micro-batches. Out:
+// what depends on the samples in loops over micro-batches, everything else
+// between them.
+//
+// All that a loop needs to know is how each value is on the axis of time: split
+// values are cut before and joined after a loop, partial ones accumulated.
+// Micro-batches with the same sizes of everything share a region. Cost: besides
+// the propagation along the axis of time (MicroBatch/TimeAxis.cpp), for each
+// loop a pass over @main, and a copy of its operations for each region. Sizes
+// are compared for each micro-batch and placement. Joining a value walks over
+// what joins those before it: the square of their number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -246,7 +254,7 @@ public:
   }
 
 private:
-  /// For the localizer: where each result of an operation in a loop lies.
+  /// For the localizer: the placement of each result of an operation in a loop.
   void writePlacements() {
     auto write = [&](Operation *op) {
       SmallVector<Attribute> placements;

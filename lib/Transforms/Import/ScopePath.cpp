@@ -6,11 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: a location. Out: the innermost scope in its name path, and whether that
+// is of a backward or of a differentiated operation; locations of inlined
+// calls.
+//
 // A path is searched for components by their beginning (`whale:`, `jvp(`,
 // `transpose(`), at its start, behind a `/` or inside of a parenthesis; it is
 // not parsed as a whole. The last component `whale:` is the innermost scope.
 // The path of a location is put together from the names in it, of an inlined
-// call the caller's before the callee's.
+// call the caller's before the callee's. Cost: linear in the path, which is
+// copied once more for each fused location around a part of it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,12 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: a counted loop, and runs of its iterations, each with a strategy. Out: a
+// loop for each run, one after the other.
+//
 // An index in the body is followed to factor * iteration + offset, through sums
 // and differences of the counter and constants. Where iteration after iteration
 // reads, or fills, the next or the previous row of an array, and all of it, a
 // piece of the loop takes only its own rows, and the index is shifted. All
-// other carried values pass from one piece to the next. The body is cloned once
-// for each piece.
+// other carried values pass from one piece to the next.
+//
+// Cost: for each piece, a copy of the body, a walk through it, and each index
+// followed anew. Rows of an array that an earlier loop has put together are
+// searched among its pieces: the square of their number.
 //
 //===----------------------------------------------------------------------===//
 

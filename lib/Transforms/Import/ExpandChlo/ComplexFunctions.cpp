@@ -6,9 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: inverse trigonometric and hyperbolic functions, cosh and sinh of complex
+// numbers. Out: elementwise operations on their real and imaginary parts.
+//
 // Inverse functions after Hull, Fairgrieve and Tang ("Implementing the complex
 // arcsine and arccosine functions using exception handling", 1997), in f64, and
-// the hyperbolic ones by their parts.
+// the hyperbolic ones by their parts. Instead of exceptions, selects avoid 0 /
+// 0. Cost: for an arcsine about 50 elementwise operations, for an arctangent
+// about half as many; all in f64, however narrow the numbers are.
 //
 //===----------------------------------------------------------------------===//
 

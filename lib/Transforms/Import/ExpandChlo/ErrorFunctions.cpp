@@ -14,6 +14,10 @@
 // argument. There are no branches: each element is computed for all ranges, or
 // with selected coefficients, and a select takes the result.
 //
+// Cost: a product and a sum for each coefficient of all ranges: 12 for erf and
+// 24 for erfc in f32, 42 for each in f64. The inverse has 9 in f32 and 23 in
+// f64, each with one or two selects.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Expr.h"

@@ -7,8 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Lets an expansion be written as the formula that it is: `(x + 1.0) / y`
-// creates the StableHLO operations, numbers become splat constants of the
-// shape and type of the other operand.
+// creates the StableHLO operations, numbers become splat constants of the shape
+// and type of the other operand.
+//
+// An Expr is a value and the builder by which further operations are created,
+// at once, where the builder inserts. Cost: an operation for each operator or
+// function, and a constant for each number; nothing is folded, and what is
+// written twice is computed twice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A mask is taken apart into what compares row and key numbers, and one other
-// tensor before it is broadcast.
+// In: the predicate of a select on scores, with its labels. Out: the mask as a
+// comparison of row and key numbers (causal), and at most one other tensor,
+// before it is broadcast; the whole predicate where there is more.
+//
+// A conjunction is taken apart through negations, selects, and what only moves
+// elements; numbers of rows and keys are iotas with an offset. A constant is
+// causal if each of its rows keeps the keys up to its diagonal. Cost:
+// operations up to 8 deep, each with at most two operands that are followed; a
+// constant is read once, rows times keys at most.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From an exponential back: minus the maximum of the row, then what is done to
-// the scores, then the product of queries and keys.
+// In: an exponential. Out: the scores of an attention (the product, queries,
+// keys, scale, mask, bias, and the operations between), or the reason why there
+// are none.
+//
+// From the exponential back: minus the maximum of the row, then what is done to
+// the scores, then the product of queries and keys. Cost: linear in the
+// operations from the product to the exponential. Where the maximum is of
+// scores that were converted, transposed or reshaped before, each of these is
+// searched among those of the scores: the product of both chains' lengths.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: the scores of an attention. Out: the products that use them: the result,
+// and those of its gradient; or the reason why something else uses them.
+//
 // Every value that depends on the exponentials is computed as a formula. Each
 // must end in a product: of the probabilities with values or with the cotangent
-// of the result, or of the scores' gradient with keys or queries.
+// of the result, or of the scores' gradient with keys or queries. Operations
+// are visited in their order, from a sorted set. Cost: n log n in the
+// operations and uses that depend on the exponentials; a product of formulas
+// multiplies their terms.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As the StableHLO specification defines them, narrow floats in f32.
+// In: batch normalization: inference, training or gradient. Out: elementwise
+// operations, broadcasts and sums as the StableHLO specification defines them,
+// narrow floats in f32. Cost: a constant number of operations; training and
+// gradient each have two sums over the tensor, inference none.
 //
 //===----------------------------------------------------------------------===//
 

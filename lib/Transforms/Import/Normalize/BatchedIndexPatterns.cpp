@@ -7,9 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 //
+// In: a gather or scatter whose indices are concatenated, one of them an iota.
+// Out: the same with a batching dimension in place of that index.
+//
 // `x[jnp.arange(n), i]` looks up row r for result r: the first index is the
-// result's own place, so that dimension is a batching dimension, along which
-// devices and micro-batches can share the lookup out.
+// number of the result, so that dimension is a batching dimension, along which
+// devices and micro-batches can share the lookup out. Cost: for each gather or
+// scatter, a walk from each of its indices back through broadcasts; each
+// rewrite moves one of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +49,7 @@ Value wrappedIndex(Value value) {
 }
 
 /// The dimension along which the elements of `value` count 0, 1, 2, ...: each
-/// is its own place there.
+/// is its own index there.
 std::optional<int64_t> countedDim(Value value) {
   SmallVector<stablehlo::BroadcastInDimOp> broadcasts;
   auto iota = value.getDefiningOp<stablehlo::IotaOp>();
@@ -80,7 +85,7 @@ struct Indices {
   Value value;
   int64_t vectorDim;
   SmallVector<int64_t> map, operandBatching, indicesBatching;
-  /// Dimensions of the operand of which each index takes one place.
+  /// Dimensions of the operand of which each index takes one element.
   SmallVector<int64_t> taken;
 
   /// Turns an index that counts along into a batching dimension. False if there

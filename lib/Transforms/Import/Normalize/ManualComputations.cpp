@@ -6,10 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// shard_map and pmap say what each device of a mesh does with its shard. Whale
-// decides about devices itself, so the body is written out for all of them: a
-// value becomes one value for each device of the mesh (a single one as long as
-// they agree), and collectives compute from the values of their group.
+// In: manual computations (shard_map, pmap): what each device of a mesh does
+// with its shard. Out: the same on whole values.
+//
+// Whale decides about devices itself, so the body is written out for all of
+// them: a value becomes one value for each device of the mesh (a single one as
+// long as they agree), and collectives compute from the values of their group.
+// Cost: the body's operations times the devices on which they differ. A loop
+// with collectives is written anew while carried values turn out to differ
+// between devices, at most once for each of them; with loops inside, these
+// numbers multiply. Results are put together by a search among the devices for
+// each block: the square of the devices.
 //
 //===----------------------------------------------------------------------===//
 

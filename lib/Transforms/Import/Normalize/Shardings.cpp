@@ -7,10 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 //
-// What JAX's own sharding prints is a hint for whale-propagate: one mesh stays,
-// with the shardings of @main's arguments and the constraints that name it;
-// those of results become constraints. Where there is no place for the mesh
-// everything is dropped, with a remark that says why.
+// In: a module with meshes and shardings as JAX prints them. Out: a hint for
+// whale-propagate: one mesh stays, with the shardings of @main's arguments and
+// the constraints that name it; those of results become constraints. If no mesh
+// can be followed everything is dropped, with a remark that gives the reason.
+//
+// Cost: a walk over the module for each mesh until one is kept, and two more
+// over all operations. The mesh of each sharding is looked up among the
+// module's operations. Attributes are set one argument at a time, each time
+// with a new list of all: the square of the arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +71,7 @@ bool hasStrategies(ModuleOp module) {
   return result.wasInterrupted();
 }
 
-/// Why nothing can live where this mesh says; empty if it can.
+/// Why values cannot be placed on this mesh; empty if they can.
 std::string findObstacle(ModuleOp module, sdy::MeshAttr mesh) {
   if (hasStrategies(module))
     return "the strategies decide where values live";
@@ -164,8 +169,8 @@ private:
     });
   }
 
-  /// Removes what says where values live, but for arguments of @main that are
-  /// on the mesh; a result on the mesh gets a constraint.
+  /// Removes shardings, but for those of arguments of @main that are on the
+  /// mesh; a result on the mesh gets a constraint.
   void filterAttributes(func::FuncOp function) {
     bool isMain = function.getName() == "main" && !function.isExternal();
     auto filter = [&](DictionaryAttr attrs, bool stays) {
