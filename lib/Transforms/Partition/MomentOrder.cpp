@@ -7,13 +7,17 @@
 //===----------------------------------------------------------------------===//
 //
 // In: the lists of steps of a loop's order, one for each set of devices. Out:
-// one order of task graphs and moments for all devices.
+// one order of task graphs and micro-batches (moments) for all devices.
 //
 // A step is taken when it is next on all lists that have a part of it, and what
 // it needs has been computed. Where all lists wait for one another, the first
 // goes on, and what its step needs is computed before it. The items of a device
 // are its own in this order; behind each item come the exchanges of what that
-// makes, before the first one of a moment those of what enters it.
+// makes, before the first one of a moment those of what enters it. Cost: each
+// list's devices are compared with those of each task graph. The next steps of
+// all lists are looked at again as long as one can be taken: at most steps
+// times lists. The items of a device are linear in the order and in the devices
+// of all reshards.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,13 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: @main with resolved reshards, and the ranks of a class. Out: the class's
+// schedule and its segments.
+//
 // Visits the operations of @main in order. An operation outside of
-// micro-batches, and each collective, goes into the schedule; what
-// a micro-batch computes between two collectives goes into the segment that is
+// micro-batches, and each collective, goes into the schedule; what a
+// micro-batch computes between two collectives goes into the segment that is
 // open, and what that lacks becomes its input. A reshard becomes one collective
 // for each step of its resolution in which this device takes part. What a
 // micro-batch receives is received when it is first used. RankClassLoops.cpp
-// has the loops over micro-batches, and repeats turns.
+// has the loops. Cost: linear in the operations that are written. At last
+// pieces of arguments are moved to their first use: each that has several users
+// numbers the schedule's operations anew, which is quadratic.
 //
 //===----------------------------------------------------------------------===//
 

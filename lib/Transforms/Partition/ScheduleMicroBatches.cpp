@@ -7,9 +7,17 @@
 //===----------------------------------------------------------------------===//
 
 //
+// In: loops over micro-batches, whose task graphs have devices. Out: for each
+// set of devices the order of its forwards, backwards and gradients of weights.
+//
 // TaskGraphs on the same devices are one stage. Where micro-batches run through
 // several stages there and back, the order of each stage's work is chosen and
-// written down; whale-partition unrolls the micro-batches in it.
+// stored in the loop; whale-partition unrolls the micro-batches in it. Where
+// samples come back to a TaskGraph, an error or remark names the operations on
+// their way. Cost: a simulation of each kind of schedule (chooseSchedule), on a
+// copy of the loop; the order's steps times the sets of devices; and for each
+// forward task graph a walk back through those that it depends on, with all
+// their operations.
 //
 //===----------------------------------------------------------------------===//
 

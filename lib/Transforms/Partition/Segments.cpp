@@ -6,12 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: operations of micro-batches, as they are written. Out: functions that
+// schedules call, equal ones once.
+//
 // While a segment is written, its inputs are what it uses. When it is closed,
 // its outputs are the values that an operation outside of it uses; those that
 // are inputs or constants are passed around it. pruneSegments drops results of
 // calls that nothing uses, from the last segment on, until nothing changes.
 // addSegments compares a function to the first one of its hash, in parallel: of
 // two that differ and have one hash, which is next to impossible, copies stay.
+// Cost: linear in a segment's operations and uses, and for each of its shard
+// offsets in its inputs and the other offsets; a round of pruning looks at each
+// result of each call; comparing is linear in all functions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,17 @@
 //===----------------------------------------------------------------------===//
 
 //
-// What no single operation can see: that the rank classes, taken together, are
-// one program. Each collective alone is checked by its own verifier.
+// In: the schedules of all rank classes. Out: success, or the error that no
+// single operation can see: that taken together they are no program. Each
+// collective alone is checked by its own verifier.
+//
+// Every rank has one class; collectives of one channel are alike in all
+// classes; arguments and results have the shapes that their placements give
+// them. At last all classes are replayed, to find those that wait for one
+// another. Cost: in parallel, arguments times devices and channels times
+// devices, for each pair of classes the channels of one: quadratic in the
+// classes. The replay is sequential. It sweeps over all classes as long as one
+// moves, and where one waits looks at all that take part.
 //
 //===----------------------------------------------------------------------===//
 
