@@ -8,12 +8,15 @@
 //
 // In: a module with a cluster, and task graphs in @main. Out: a
 // whale.virtual_device for each name of task graphs with a strategy, which they
-// refer to; a remark says its devices.
+// refer to; a remark lists its devices.
 //
 // The names are listed in the order of their first use, with the devices they
 // ask for; the planner divides the cluster among them (DeviceRequests.h).
 // Scopes in loops and branches ask, too, but must get the devices of the task
 // graph around them, else they are an error; the default strategy gives way.
+// Cost: two walks over all operations for the names, and one in which each
+// operation with a strategy of its own compares its sorted devices with those
+// of its task graph; besides, the planner's.
 //
 //===----------------------------------------------------------------------===//
 

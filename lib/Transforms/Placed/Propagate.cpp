@@ -7,8 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Decides layouts, then shares, and writes the placements that both make. A
-// program without strategies that names a mesh of its own keeps to that.
+// In: @main with task graphs on virtual devices, or with shardings on a mesh
+// that the program names. Out: a placement of each operand, result and
+// argument.
+//
+// Decides layouts (StepLayouts.cpp), then shares (BalanceMeshes.cpp), and
+// writes the placements that both make. A program without strategies that names
+// a mesh of its own keeps to that. Where shares rotate between micro-batches,
+// regions are copied for those with shares of their own, and the shares are
+// decided anew, once. Before all that, each user of a splat constant or iota
+// gets its own. Cost: nearly all of it is the layouts', which try ways to split
+// parameters; what is here is linear in operations and uses, and in task graphs
+// times devices.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,13 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The strategies become seeds and options of AxisPropagation, which runs once
-// for each axis: first everything follows the mini-batch, which is the layout
-// along the repetitions of groups; then inside a group, where parameters of
-// split TaskGraphs are seeded as split. Which of their pieces is chosen by
+// In: the strategies of task graphs, or the shardings of a mesh that the
+// program names, and the meshes. Out: the layout of every value along each
+// axis. The strategies become seeds and options of AxisPropagation, which runs
+// once for each axis: first everything follows the mini-batch, which is the
+// layout along the repetitions of groups; then inside a group, where parameters
+// of split TaskGraphs are seeded as split. Which of their pieces is chosen by
 // trials (chooseSplits): each propagates over the whole function and gives the
-// seconds of a step. Trials run in parallel, at most as many as mostTrials
-// says. A mesh that the program names is seeded by its shardings instead.
+// seconds of a step. A mesh that the program names is seeded by its shardings
+// instead. Cost: a propagation for each axis, and one more where parameters are
+// split; trials, in parallel, at most 256, or more as long as all together lay
+// out 2^20 operations.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,7 +10,10 @@
 // placements, in attributes of arguments and operations. A result has the
 // placement in which it is made, an operand the one in which it is wanted:
 // where the two differ, whale-insert-reshards moves the value. Task graphs get
-// none (their operations have them), nor do the bodies of reductions.
+// none (their operations have them), nor do the bodies of reductions. Cost:
+// linear in operands and results; each looks its layout up among the few known
+// ones of its mesh, type and micro-batch. Attributes of arguments are set one
+// at a time, each time with a new list of all: the square of the arguments.
 //
 //===----------------------------------------------------------------------===//
 
