@@ -6,10 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: schedules and segments. Out: their instructions in an order that needs
+// little memory.
+//
 // What is alive at two collectives or calls does not depend on the order of the
-// instructions between them, so these are ordered by themselves. Of three
-// orders (as it is, greedy from the front, greedy from the back) the one with
-// the lowest peak stays.
+// instructions between them, so each such section is ordered by itself. Of
+// three orders (as it is, greedy from the front, greedy from the back) the one
+// with the lowest peak stays. Cost: functions in parallel; for each instruction
+// at most 256 candidates, and its readers once for each value that is read. A
+// section also looks at all users of the values that it reads, and at all
+// arguments of its block: sections times arguments, and times users of values
+// that many sections read.
 //
 //===----------------------------------------------------------------------===//
 
