@@ -13,7 +13,10 @@
 // are in few runs (FormTaskGraphs/Schedule.h), and each run is moved into a
 // task graph, which yields what others use. Loops over micro-batches are formed
 // inside, and nothing moves across them. Before, constants and iotas are copied
-// for each strategy and phase that uses them.
+// for each strategy and phase that uses them. Cost: linear in operations and
+// uses, but for the order: sorted sets take n log n, and to begin a run, all
+// operations of each strategy and phase that could come next are looked at,
+// runs times operations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,8 +104,8 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     return {strategy ? strategy : defaultStrategy, phaseOf(op)};
   }
 
-  /// Gives every user outside the constant's own region a copy of its own;
-  /// copies of one region are merged by `form`.
+  /// Gives the users of each strategy and phase a copy of their own; the
+  /// terminator and loops over micro-batches use the original.
   void copyConstants() {
     for (Operation &op :
          llvm::make_early_inc_range(body->without_terminator())) {
@@ -134,7 +137,7 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     op->setAttr(kPhaseAttr, PhaseAttr::get(op->getContext(), key.phase));
   }
 
-  /// The place of a piece in the user's program: where its scope begins, if
+  /// The location of a piece in the user's program: where its scope begins, if
   /// operations outside of it have joined it.
   static Location placeOf(ArrayRef<Operation *> piece) {
     for (Operation *op : piece) {
