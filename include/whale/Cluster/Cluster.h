@@ -11,6 +11,14 @@
 // describes the file. Does not use LLVM, so that the runtime and the compiler
 // share it.
 //
+// Cost: equal nodes and equal devices of a node are one entry of the file;
+// besides, a few numbers are stored for each device and each node. A device's
+// kind, node and links are found in constant time. A peak is a look-up by the
+// name of its type, an efficiency a binary search of the curve. Parsing,
+// comparing and copying are linear in entries and devices; parsing also
+// compares the name of each node entry with all before it.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_CLUSTER_CLUSTER_H
 #define WHALE_CLUSTER_CLUSTER_H
