@@ -6,9 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The public functions on steps: tables, groups, kinds and amounts of elements.
+// The public functions on steps. In: a step (a placement before and one after)
+// and the topology. Out: its table of cells, or the receivers one after the
+// other; its groups, its kind, and what a device sends, receives or misses.
 // They bring the two placements into common coordinates (Flow.h) and call the
 // table builder or the matchers.
+//
+// Cost: a table as Cells.h says. Groups and kinds sort the devices of each node
+// of the tree, but build a table where the step's result is partial or the two
+// sides have no common view. What a device sends or receives takes one pass
+// over the table. What it misses is linear in the dimensions, or in the
+// row-major intervals of its boxes if these have no common view.
 //
 //===----------------------------------------------------------------------===//
 
