@@ -6,10 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks a pipeline and lists the steps of each stage for each kind of
-// schedule. GPipe, 1F1B and Megatron-LM's interleaved order have closed forms;
-// the other orders are found by simulation (ScheduleReady.cpp,
-// ScheduleZeroBubble.cpp).
+// In: a pipeline (stages, TaskGraphs, micro-batches, durations and memory) and
+// a kind of schedule. Out: the steps of each stage in order, or an error that
+// says why the pipeline cannot have this schedule. GPipe, 1F1B and
+// Megatron-LM's interleaved order have closed forms; the other orders are found
+// by simulation (ScheduleReady.cpp, ScheduleZeroBubble.cpp).
+//
+// Cost: linear in the steps of all stages where the order has a closed form. In
+// a simulation each step looks at all TaskGraphs (for the zero-bubble schedule
+// at all stages), so it is quadratic in these and linear in micro-batches.
 //
 //===----------------------------------------------------------------------===//
 
