@@ -6,8 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The schedules of the classes say where each rank joins a channel; the
-// placements of any one of its operations say what it does.
+// In: the schedules of all rank classes. Out: for each channel the collective
+// that ranks perform on it: participants, groups, and for each receiver which
+// boxes it takes from whom. Schedules say which ranks use a channel; the
+// placements of any one of its operations say what moves. Channels that move
+// the same share one collective, receivers of the same boxes one list.
+//
+// Cost: linear in the collectives of all classes. For each different
+// collective, the table of its pieces, which between n ranks that exchange all
+// with all has n * n: it is bounded, and checkPieces, run early, counts the
+// pieces of large ones. Channels are compared pairwise where they have the same
+// placements, but different types or shapes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A translation of what whale-plan-buffers wrote: nothing is decided here. A
-// planned buffer that is used under several types (reshapes) appears in the
-// program once for each.
+// In: a schedule or a segment whose buffers whale-plan-buffers has assigned.
+// Out: its buffers and instructions as a program has them, its origins,
+// constants and kernels, numbered in this body alone. It is a translation:
+// nothing is decided here. A planned buffer that is used under several types
+// (reshapes) appears in the program once for each.
+//
+// Cost: linear in operations and their operands, with a look-up in a hash table
+// for each, and, for the starts of ranks' boxes, in ranks. Types of buffers
+// that copies alone use are found by walks over all operations, as many as such
+// copies follow one another. For a segment, each operand, result and local is
+// searched in all of its buffers: quadratic in these.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,13 +7,17 @@
 //===----------------------------------------------------------------------===//
 //
 // In: a module with a schedule for each rank class, whose buffers are planned,
-// their segments, and a module of kernels. Out: a program directory.
+// their segments, and a module of kernels. Out: a program directory. First all
+// of the program but its kernels is gathered in memory and, if asked for,
+// checked. Then the files are written: kernels, constants, the manifest and its
+// tables. The directory appears at the end. Segments and classes are translated
+// in parallel, each on its own; what they share (origins, constants, signatures
+// of kernels) is numbered afterwards, in their order.
 //
-// First all of the program but its kernels is gathered in memory and, if asked
-// for, checked. Then the files are written: kernels, constants, the manifest
-// and its tables. The directory appears at the end. Segments and classes are
-// translated in parallel, each on its own; what they share (origins, constants,
-// signatures of kernels) is numbered afterwards, in their order.
+// Cost: compiling the kernels, for GPUs once for each architecture; the tables
+// of collectives (ChannelEmitter.cpp); a box of each rank for each layout. The
+// rest is linear in operations and in bytes of constants, except that a class
+// finds each segment that it runs by a search of the module's symbols.
 //
 //===----------------------------------------------------------------------===//
 

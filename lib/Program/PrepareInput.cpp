@@ -11,10 +11,12 @@
 // operation; strategy, micro-batches, batch arguments and feedback as
 // attributes.
 //
-// An option stands in for what the text doesn't say; it can't say otherwise.
-// What passes take for granted is checked here: static shapes, sizes that can
-// be counted, and no operations that only the compiler writes. For a text that
-// is partitioned already these four are refused.
+// An option adds what the text doesn't say; it can't contradict it. What passes
+// take for granted is checked here: static shapes, sizes that can be counted,
+// and no operations that only the compiler writes. A text that is partitioned
+// already has all that attributes would say, so options for them are refused.
+// Cost: up to three walks over all operations, besides reading the cluster
+// file.
 //
 //===----------------------------------------------------------------------===//
 
