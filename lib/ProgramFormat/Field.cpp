@@ -6,8 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements Field. The path of a value is not stored; it is found by searching
-// the document when an error is reported.
+// Implements Field, a value of a JSON document that is checked as it is
+// decoded. The path of a value is not stored; it is found by searching the
+// document when an error is reported. Cost: constant for numbers, texts and
+// elements of lists; logarithmic in its fields for a field of an object; linear
+// in the list for lists of integers and in the text for types of tensors;
+// linear in the document for the one error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,11 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: tensors with a letter for each dimension. Out: tensors of four
-// dimensions (sample, head, row or key, feature) at the same places, or a
-// reason. Letters of heads whose elements follow one another in all tensors,
-// as those of one number would, become one; two must remain, samples and
-// heads.
+// In: a call of attention or its gradient, whose configuration names the
+// dimensions of each tensor by letters as in an einsum. Out: the same tensors
+// with four dimensions (sample, head, row or key, feature), as strides into the
+// same memory, or the reason why cuDNN can't compute the call. Two head
+// dimensions become one where, in all tensors, one step of the outer is as far
+// as all of the inner; two must remain, samples and heads.
+//
+// Cost: at most cubic in the dimensions that are heads, of which a call has
+// few, times its tensors. The choice of a part whose workspace is small enough
+// tries each number of parts up to that of samples and heads.
 //
 //===----------------------------------------------------------------------===//
 

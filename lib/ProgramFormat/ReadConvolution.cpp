@@ -10,7 +10,8 @@
 // Convolution whose fields agree with each other and with the buffers, or an
 // error with the path of the field at fault. The shape of the result is
 // computed from the operands and compared with that of its buffer; extents,
-// windows and the number of products are bounded.
+// windows and the number of products are bounded. Cost: linear in the
+// dimensions, and sorting their numbers to find one that is missing.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to this folder: the classes that decode a program. ProgramReader
-// decodes the manifest part by part, in an order in which each part's
-// references are known; InstructionReader decodes a list of instructions.
+// Private to this folder: the classes that decode a program. In: its parsed
+// manifest, a function that reads its other files, and which ranks are wanted.
+// Out: a Program that has been checked, or an error. ProgramReader decodes the
+// manifest part by part, in an order in which each part's references are known;
+// InstructionReader decodes a list of instructions.
+//
+// Cost: linear in the text that is read, which leaves out files of tables
+// without a wanted rank. Besides, cells of a shared list are sorted once to
+// find overlaps, and each run of a function compares the pairs of its operands,
+// results and locals that must not overlap. All documents stay in memory until
+// the program has been read: errors search them for paths.
 //
 //===----------------------------------------------------------------------===//
 

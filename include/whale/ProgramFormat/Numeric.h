@@ -11,6 +11,12 @@
 // nearest even when stored; integers below one byte wrap when stored.
 // Header-only, so that loops over elements are inlined and vectorized.
 //
+// Cost: a conversion of bf16, i1 or a small integer is a few operations without
+// branches; one of f16 is the compiler's. One of f8 branches and calls
+// functions of the mathematics library (ldexp; ilogb and nearbyint to store).
+// `dispatch` is one switch at run time, and compiles its function for each of
+// the 30 types.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_PROGRAMFORMAT_NUMERIC_H

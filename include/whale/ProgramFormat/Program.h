@@ -8,8 +8,15 @@
 //
 // The contents of manifest.json (docs/program-format.md) as plain structures.
 // The compiler fills them in and writes them (WriteProgram.h); the runtime and
-// other readers get them from readProgram. Equality compares contents,
-// independently of what is shared.
+// other readers get them from readProgram.
+//
+// Cost: memory is linear in instructions, buffers, ranks and the cells of
+// collectives; a layout, a collective or a list of cells that several use is
+// stored once, and a copy of a program shares it. Equality compares contents,
+// independently of what is shared: linear in the program, and shared values are
+// compared again for each user unless both have the very same. Finding the
+// communicators sorts the groups of all different collectives; the other
+// functions are linear in what they are given.
 //
 //===----------------------------------------------------------------------===//
 
