@@ -10,7 +10,13 @@
 // order and blocks where it needs a transfer that isn't over; a transfer is
 // ready when the last of its senders is, and starts when the queues of all
 // participants are empty. The order in which transfers become ready is the
-// result.
+// result. Then each class starts and waits for its transfers as early or late
+// as this order allows.
+//
+// Cost: an entry of a priority queue, which holds few for each class, for each
+// instruction and each wait; linear in the participants of transfers. Each
+// class sorts its transfers twice, and searches its instructions for the end of
+// each that it sends.
 //
 //===----------------------------------------------------------------------===//
 
