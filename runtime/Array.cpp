@@ -13,6 +13,12 @@
 // shard; one of another view goes through the whole tensor, which is gathered
 // unless a rank has all of it.
 //
+// Cost: copying a handle copies a pointer; reading, sharing or donating takes
+// the State's lock once and, to read a shard, copies the pointers to all. Only
+// gathering, a new layout and memory of the caller's copy bytes: each element
+// once, twice by way of the whole tensor. A new layout compares each box of
+// this process with the boxes of all ranks that have a shard.
+//
 //===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Array.h"

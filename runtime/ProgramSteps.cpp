@@ -6,11 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step takes a place in the queue, shares its arguments' contents, and gives
-// arrays that are filled later. The queue's thread then brings arguments into
-// the layouts of the program, provides memory for results (for some, that of
-// the argument that they replace), and runs the executor. An error goes to the
-// step, and through the job to the other processes.
+// In: arrays for the arguments of a step. Out: arrays for its results, at once;
+// they are filled later. A step waits until the queue takes one more, shares
+// its arguments' contents, and is pushed. The queue's thread then brings
+// arguments into the layouts of the program, provides memory for results (for
+// some, that of the argument that they replace), and runs the executor. An
+// error goes to the step, and through the job to the other processes.
+//
+// Cost of a step, besides the executor's: for each argument and each result a
+// few small allocations and locks, and a pointer for each rank; memory for
+// results that replace no argument. Elements are copied only where a layout
+// differs, somebody else has a replaced argument, or an argument is the
+// caller's memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,10 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reading checks the whole header first, and copies nothing: tensors are
-// pointers into the mapped file. Byte ranges are sorted and must follow one
-// another, from the first byte of data to the last. Writing needs memory for
-// one tensor at a time.
+// In: the bytes of a file of safetensors, or tensors to write to one. Reading
+// checks the whole header first, and copies nothing: tensors are pointers into
+// the mapped file. Byte ranges are sorted and must follow one another, from the
+// first byte of data to the last.
+//
+// Cost: reading is linear in the header, and sorts the tensors by name and by
+// position; it does not touch the data. Writing needs memory for one tensor at
+// a time, and copies each once before it is written. Its header keeps the order
+// of entries by comparing each name with all before it: quadratic in the number
+// of tensors.
 //
 //===----------------------------------------------------------------------===//
 
