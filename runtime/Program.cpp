@@ -11,12 +11,12 @@
 // layouts, gathered and compared here; ProgramSteps.cpp runs it.
 //
 // Cost: loading reads each file once, hashes it, and finds each kernel and
-// library function; the engine allocates memory when a step first needs it.
-// Checking arguments takes a few locks for each array. Gathering and a change
-// of layout between processes take a step's turn in the queue and move the
-// elements that a process lacks; whether one lacks any compares the boxes of
-// all ranks pairwise. Comparing replicas hashes all results on this process and
-// compares distinct boxes with those of all ranks.
+// library function; the first step allocates the arenas. Checking arguments
+// takes a few locks for each array. Gathering and a change of layout between
+// processes take a step's turn in the queue and move the elements that a
+// process lacks; whether one lacks any compares the boxes of all ranks
+// pairwise. Comparing replicas hashes all results on this process and compares
+// distinct boxes with those of all ranks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,6 +14,11 @@
 // points. The PTX is loaded by `prepare`, one module for each kind of element
 // and reduction.
 //
+// Cost: each element is read once from each source and written once. The
+// processor makes a few small vectors for each source and a string, the
+// kernel's name, to find it. The first `prepare` of a kind has the driver
+// compile its kernel.
+//
 //===----------------------------------------------------------------------===//
 
 #include "cuda/BoxKernels.h"

@@ -6,8 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As Driver.h, for cudnn.h from version 9 on: its graphs, of which everything
-// is a descriptor with attributes.
+// What Whale uses of cudnn.h from version 9 on: its graphs, of which everything
+// is a descriptor with attributes. These are declarations of our own, so that
+// the runtime builds where no cuDNN is; a table of pointers is filled when the
+// library is first needed. unittests/Runtime/CudaHeadersTest.cpp compares them
+// with NVIDIA's header where there is one. Cost: a look-up by name for each
+// function when the library is opened, then a call through a pointer.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,9 +8,13 @@
 //
 // In: a product, as it was rounded and stored. Out: launches that do to it what
 // its epilogue says: a thread for each element, and for the gradient of a bias
-// then one for each column, which adds up its rows in order. They are read and
-// written once more than by the library's own epilogues. As those of boxes, the
-// kernels are texts of PTX, for a runtime without a compiler.
+// then one for each column, which adds up its rows in order. As those of boxes,
+// the kernels are texts of PTX, for a runtime without a compiler.
+//
+// Cost: the product is read and written once more than by the library's own
+// epilogues; the gradient of a bias reads it again, by no more threads than it
+// has columns. With a bias a thread divides 64-bit numbers to find its column.
+// A kernel is compiled by the driver when it is first prepared.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,10 +10,12 @@
 // fills their tables of functions. A library is opened when it is first asked
 // for, by its file's name, in the loader's path, then in the directories of
 // LateLibrary.h. The version of the driver decides which major versions of the
-// toolkit's libraries are tried, the latest first.
+// toolkit's libraries are tried, the latest first. What is missing, too old or
+// lacks a function is an Error that says what to install.
 //
-// What is missing, too old or lacks a function is an Error that says what to
-// install.
+// Cost: once for each library of a process, an attempt to open each of its
+// names in each directory until one is found, and a look-up for each function.
+// Later a pointer is returned.
 //
 //===----------------------------------------------------------------------===//
 
