@@ -6,10 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The seam between the executor and the hardware: one object for each rank,
-// used by that rank's thread alone. The executor names memory by allocations
-// and offsets; addresses are known to devices, and to the transports that they
-// hand them to. Every device passes unittests/Runtime/DeviceConformance.cpp.
+// The interface between the executor and the hardware: one object for each
+// rank, used by that rank's thread alone. The executor names memory by
+// allocations and offsets; addresses are known to devices, and to the
+// transports that they hand them to. Every device passes
+// unittests/Runtime/DeviceConformance.cpp.
+//
+// Cost: an operation is a virtual call, which finds the addresses of its
+// buffers by their indices. They are computed when a table is filled, linear in
+// its buffers: for a class once in each run, for a function each time that it
+// is run. What operations take is the device's.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,6 +12,14 @@
 // becomes matrix products of unrolled patches, a bounded number of output
 // positions at a time.
 //
+// Cost: where oneDNN wants another order of elements than a tensor has, it is
+// copied to or from that order in each run. Otherwise an element of the image
+// is copied once for each position of the kernel that reads it, and all
+// products are formed, with zeros too; one thread copies the kernel and the
+// results. Scratch: the reordered tensors and what oneDNN asks for; or the
+// kernel of a group, and patches of 4 MiB, or 16 rows where these are more, and
+// their products.
+//
 //===----------------------------------------------------------------------===//
 
 #include "device/cpu/Gemm.h"

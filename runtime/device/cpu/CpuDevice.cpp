@@ -6,8 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All queues are one, and empty: an operation runs before the method that puts
-// it there returns.
+// In: the operations of a rank. Out: calls of kernels, oneDNN and the runtime's
+// own functions on the processor's threads. All queues are one, and empty: an
+// operation runs before the method that puts it there returns.
+//
+// Cost: an operation besides its work gathers the addresses of its operands;
+// products and convolutions are looked up in a hash table, after they have been
+// prepared when they were first seen. Nothing is allocated in later runs but
+// what libraries allocate. A kernel wakes a thread for each 262144 units of its
+// work, none for less than twice that. Peaks are measured once, when first
+// asked for.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,18 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One of three ways is chosen when an instruction is prepared: oneDNN's sgemm,
-// its primitives, or, for types and layouts that it does not take, copies to
-// dense matrices and a product of our own (Gemm.h). A result whose rows are
-// adjacent is computed as the transpose.
-//
+// In: a batched product of strided matrices. Out: a call of one of three ways,
+// chosen when it is prepared: oneDNN's sgemm, its primitives, or, for types and
+// layouts that it does not take, copies to dense matrices and a product of our
+// own (Gemm.h). A result whose rows are adjacent is computed as the transpose.
 // Products of i8 are oneDNN's where the processor adds four of them to an i32
 // in one instruction, and terms are few: elsewhere it saturates sums of two at
-// 16 bits, and rounds those of many to f32.
+// 16 bits, and rounds those of many to f32. Long sums of f32 are computed by
+// oneDNN in blocks of terms, each added to the result, so that rounding errors
+// grow less.
 //
-// Long sums of f32 are computed by oneDNN in blocks of terms, each added to the
-// result, so that rounding errors grow less. Scratch: the three dense matrices
-// (four with accumulation), or what oneDNN asks for.
+// Cost: oneDNN's; each block of terms reads and writes the result once more. A
+// copied operand is read once, and again where it changes along the batch.
+// Scratch: the three dense matrices (four with accumulation), or what oneDNN
+// asks for.
 //
 //===----------------------------------------------------------------------===//
 
