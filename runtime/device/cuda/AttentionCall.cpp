@@ -6,9 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: a call with letters for each tensor. Out: a plan, which is for some
-// samples, or some heads of one, at a time where the workspace of all would be
-// too much.
+// In: a library call of attention or its gradient, whose configuration names
+// the dimensions of each tensor by letters. Out: a function that runs a plan of
+// cuDNN: for all heads, or for some samples, or some heads of one, at a time
+// where the workspace of all would be too much.
+//
+// Cost: preparing finds one plan (DnnPlans.cpp). A run puts one execution of it
+// on the stream for each part, and makes a small map of addresses; where a
+// gradient has several parts, the statistics of each, a number for each row,
+// are copied first.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,13 +8,15 @@
 //
 // In: sizes and strides. Out: a plan for the graph of small operations in which
 // cuDNN's engines recognize attention or its gradient, from version 9.10 on.
-// None of the matrices of scores that the graphs speak of has memory.
+// The matrices of scores that the graphs speak of are not stored.
 //
 // Forward: S = scale Q Kt, masked; statistics = log sum exp S; O = softmax(S)
 // V. Gradient, with P = exp(S - statistics) and D = row sums of dO O: dV = Pt
 // dO; dS = scale P (dO Vt - D); dK = dSt Q; dQ = dS K. dQ is a product of the
 // graph and not a sum in memory, to which blocks would add in any order: cuDNN
 // keeps dS in its workspace then, two bytes for each pair of a row and a key.
+// Cost: a plan (DnnPlans.cpp); it forms two products of rows, keys and
+// features, in the gradient five.
 //
 //===----------------------------------------------------------------------===//
 

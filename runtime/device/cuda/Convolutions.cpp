@@ -6,9 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In comes a convolution of the program, which says forward ones and gradients
-// in one form; out comes the one of cuDNN's three that computes it, and a plan
-// for a graph of the one operation.
+// In: a convolution of the program, which says forward ones and gradients in
+// one form. Out: the one of cuDNN's three that computes it, or none, and plans
+// for a graph of the one operation. Cost: describing it is linear in its
+// dimensions; finding plans is cuDNN's (DnnPlans.cpp), once for each
+// convolution. An engine may copy image, filter and result to an order of its
+// own, for which workspaceOf counts them once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,20 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In come the operations of a rank, out go calls of the driver and of NVIDIA's
-// libraries. Each queue is a stream; events are events of CUDA. The arena and
-// the constants are allocations of their own; arguments and results, which are
-// in the host's memory, have copies on the GPU (Mirrors.h). Transfers between
-// GPUs are put on the communication stream (NcclTransport.h), and only streams
-// wait for them; others go through the host (Transfers.h). So does what no
-// library has: operands are copied to pinned memory, the processor computes,
-// and the results are copied back; the rank waits meanwhile.
+// In: the operations of a rank. Out: calls of the driver and of NVIDIA's
+// libraries. Each queue is a stream; events are events of CUDA. Arguments and
+// results, which are in the host's memory, have copies on the GPU (Mirrors.h).
+// Transfers between GPUs are put on the communication stream (NcclTransport.h);
+// others go through the host (Transfers.h). So does what no library has:
+// operands are copied to pinned memory, the processor computes, and the results
+// are copied back; the rank waits meanwhile. A part of a run without such
+// operations, transfers and control flow is recorded as a CUDA graph when it
+// comes for the second time, as long as the run's addresses stay the same. A
+// run that is one such part may be left on the streams; an event says when it
+// is over.
 //
-// A part of a run without such operations, transfers and control flow is
-// recorded when it comes for the second time, and from then on is one launch of
-// a CUDA graph, as long as the run's addresses stay the same. A run that is one
-// such part may be left on the streams: the next one is behind it, and the
-// memory of both is kept until an event says that they are over.
+// Cost: for each operation a call of the driver and a look-up. A recorded part
+// is one launch, found by comparing the addresses with at most 8 sets. A run
+// ends with a wait for all streams. With NCCL every 64th operation waits until
+// the one 64 before is done.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,10 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In comes a graph; out come plans. cuDNN's heuristics name engines, best ones
-// first, of which those are taken that are deterministic, as exact as was asked
-// for and within the workspace. A plan takes milliseconds, or some tenths of a
-// second where code is generated; it is made once, before anything is captured.
+// In: a graph of operations, where it is to run, and the most workspace. Out:
+// plans, and what puts one on a stream. cuDNN's heuristics name engines, best
+// ones first, of which those are taken that are deterministic, as exact as was
+// asked for and within the workspace.
+//
+// Cost: a plan takes milliseconds, or some tenths of a second where code is
+// generated; it is made once, before anything is captured. Engines are tried
+// until as many plans as were asked for are found. A run makes one descriptor
+// with the addresses and executes the plan.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,14 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// cuBLASLt computes D = A B of matrices whose columns are contiguous. A product
-// whose result has contiguous rows is computed as the transpose: B' A'. Of a
-// batch of several dimensions the library does the last one. The columns of D
-// are rows of the result, so that a bias is along them, as the library has it.
+// In: a product of strided matrices. Out: calls of cuBLASLt, which computes D =
+// A B of matrices whose columns are contiguous. A product whose result has
+// contiguous rows is computed as the transpose: B' A'. Of a batch of several
+// dimensions the library does the last one. The columns of D are rows of the
+// result, so that a bias is along them, as the library has it. An epilogue is
+// the library's where it has an algorithm for it: where it has none, or
+// operands are not aligned to the 16 bytes that its vectors need, the product
+// is formed alone.
 //
-// An epilogue is the library's where it has an algorithm for it: where it has
-// none, or operands are not aligned to the 16 bytes that its vectors need, the
-// product is formed alone.
+// Cost: preparing asks the library's heuristic once, twice where it lacks the
+// epilogue. A run is one call for each index of all batch dimensions but the
+// last; it waits for nothing.
 //
 //===----------------------------------------------------------------------===//
 

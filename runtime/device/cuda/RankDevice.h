@@ -8,10 +8,15 @@
 //
 // The class behind createCudaDevice. RankProducts.cpp implements products,
 // convolutions and library calls, CudaDevice.cpp all else. It keeps what is
-// found or made once: the events of each queue in a ring, kernels and calls by
+// found or made once: 64 events of each queue in a ring, kernels and calls by
 // instruction, products by the alignment of their operands, and the recorded
-// graphs by the addresses of their buffers. Of the workspace that the program
-// plans one operation after the other makes use.
+// graphs by the addresses of their buffers, of the last 8 sets of these. All
+// operations use the one workspace that the program plans, one after the other.
+//
+// Cost: a look-up for each operation, and a call of the driver or of a library
+// for each that is not in a recorded graph (CudaDevice.cpp). On the GPU: the
+// rank's arena and constants, that workspace, and copies of arguments and
+// results.
 //
 //===----------------------------------------------------------------------===//
 

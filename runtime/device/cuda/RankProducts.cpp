@@ -6,9 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In come products, convolutions and calls with the addresses of their buffers
-// on the GPU; what NVIDIA's libraries have goes there, the rest to the
+// In: products, convolutions and calls with the addresses of their buffers on
+// the GPU. Out: what NVIDIA's libraries have goes there, the rest to the
 // processor. Peaks of the roofline are measured here, too.
+//
+// Cost: a look-up, and the calls of the library. A product is prepared once for
+// each alignment of its operands. The processor's part: a copy of all operands
+// to pinned memory, a wait for the stream, and a copy of the results back. A
+// peak is measured once for each type, by a copy and by a product of 32 rows
+// for each multiprocessor.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,13 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In come the calls of LAPACK and of triangular systems, out go calls of
-// cuSOLVER and cuBLAS, one for each matrix of a batch. Matrices are in
-// column-major order, as these libraries want them. What a routine says of its
-// success is written to the call's result, or to the workspace where the call
-// has none; nothing of it is read by the host. cuSOLVER may wait for the stream
-// inside, so graphs do not hold its calls. Its results are deterministic unless
-// it is asked for others.
+// In: the calls of LAPACK and of triangular systems. Out: calls of cuSOLVER and
+// cuBLAS, one for each matrix of a batch. Matrices are in column-major order,
+// as these libraries want them. What a routine says of its success is written
+// to the call's result, or to the workspace where the call has none; nothing of
+// it is read by the host. cuSOLVER may wait for the stream inside, so graphs do
+// not hold its calls. Its results are deterministic unless it is asked for
+// others.
+//
+// Cost: for each matrix a copy of the operand that the routine overwrites, and
+// the routine; they share a workspace and run one after the other, however
+// small they are. Preparing asks for the size of the workspace.
 //
 //===----------------------------------------------------------------------===//
 

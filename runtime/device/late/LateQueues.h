@@ -11,14 +11,15 @@
 // that may happen does, and another one, until a rank can go on. Which one is
 // drawn by chance from a seed alone, so that a run can be repeated:
 //
-//  - the next operation of a rank's compute queue runs;
-//  - the next of its communication queue: a transfer is posted;
-//  - a rank moves the data of the transfers that it has posted.
+// - the next operation of a rank's compute queue runs;
+// - the next of its communication queue: a transfer is posted;
+// - a rank moves the data of the transfers that it has posted.
 //
 // Each of these has a priority, and what has the highest one comes first: a
 // transfer of low priority takes its source and fills its destination only when
 // nobody can go on without that. From its start until then its destination
-// holds garbage.
+// holds garbage. Cost: all is under one lock, and each thing that happens looks
+// at all ranks and their open transfers.
 //
 //===----------------------------------------------------------------------===//
 
