@@ -7,13 +7,16 @@
 //===----------------------------------------------------------------------===//
 //
 // In: the program, the options, and which ranks run in which process. Out: the
-// transports, and a device for each rank of this process.
+// transports, and a device for each rank of this process. Between all ranks
+// there is one transport through the hosts' memory, by default `local` in one
+// process and UCX between several. Ranks on GPUs have NCCL besides, unless
+// another transport was asked for; where it refuses, data is staged through the
+// host, or it is an Error if NCCL was asked for. The ranks of a host take its
+// GPUs in turn.
 //
-// Between all ranks there is one transport through the hosts' memory, by
-// default `local` in one process and UCX between several. Ranks on GPUs have
-// NCCL besides, unless another transport was asked for; where it refuses, data
-// is staged through the host, or it is an Error if NCCL was asked for. The
-// ranks of a host take its GPUs in turn.
+// Cost: once for each program; linear in ranks and channels. Between processes
+// a few exchanges of texts, each of all with all, in which every process waits
+// for the last; then what the transports take to connect.
 //
 //===----------------------------------------------------------------------===//
 

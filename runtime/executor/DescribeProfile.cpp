@@ -6,9 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two tables: where each rank's time went, and which lines of the user's
+// In: the times of instructions, summed over steps, by rank. Out: a text with
+// two tables: where each rank's time went, and which lines of the user's
 // program took the longest, as means over the ranks. An instruction that is
 // made of several lines counts for the line of its result.
+//
+// Cost: linear in the instructions of all ranks, with a look-up of each one's
+// line, a comparison with the kinds of instruction that this line has, and a
+// text for its algorithm; sorts ranks and lines. The first look at peaks
+// measures them.
 //
 //===----------------------------------------------------------------------===//
 

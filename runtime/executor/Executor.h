@@ -15,6 +15,10 @@
 // repeated. The first error, of any rank or process, stops all ranks, and is
 // thrown when they have stopped.
 //
+// Cost: memory for a rank's arena, constants and buffer table. A step is linear
+// in the buffers of each rank's class and in the instructions that it executes,
+// a recorded part counting as one; it wakes a thread for each rank.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_EXECUTOR_EXECUTOR_H

@@ -6,9 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes down each rank's list of instructions as a queue of the model. A
-// function's run takes the mean over its runs; a loop or a case takes what it
-// took in a step as a whole.
+// In: the times of all instructions of a profile, the program, and the links
+// that were emulated. Out: the seconds of a step by the model of queues
+// (QueueModel.h). Writes down each rank's list of instructions as a queue of
+// the model. A function's run takes the mean over its runs; a loop or a case
+// takes what it took in a step as a whole. Cost: linear in the instructions of
+// all ranks, with look-ups for each start and wait; what transfers take on
+// links is computed once for each collective; then the model's.
 //
 //===----------------------------------------------------------------------===//
 
