@@ -6,10 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A process has one connection with the coordinator, and a thread that reads
-// it. Who calls a collective function sends a frame and sleeps until the thread
-// has read the answer, or the job has failed. The first process also runs the
-// coordinator, and is connected with it by a pair of sockets.
+// Collectives of the processes of a job (gathering texts, comparing them,
+// ending), and news of failures. A process has one connection with the
+// coordinator, and a thread that reads it. Who calls a collective function
+// sends a frame and sleeps until the thread has read the answer, or the job has
+// failed. The first process also runs the coordinator, and is connected with it
+// by a pair of sockets.
+//
+// Cost: gathering is a frame from each process, and to each one all texts
+// together: the coordinator sends the square of the processes times a text.
+// None is part of a step. Besides, a frame for each heartbeat, for which the
+// thread asks all programs of the process for their progress. An error waits up
+// to two seconds for that of another process.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,12 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: a number of processes for this host. Out: their common status.
 // runProcesses forks, runs this same program again with variables set, and
 // watches: once a process has failed or a signal has come, the others have some
 // seconds to end by themselves before they are killed. Where the first one
 // cannot print the error, this program prints that of another one. The socket
 // on which the first process listens is opened before any is started and handed
 // on, so that no port is guessed.
+//
+// Cost: a fork and an exec for each process. Until all have ended, every 20 ms
+// two system calls for each at most, or three where what it has printed is cut
+// off at 1 MiB.
 //
 //===----------------------------------------------------------------------===//
 

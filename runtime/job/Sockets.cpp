@@ -6,11 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// TCP over IPv4 and IPv6. On all interfaces one IPv6 socket listens for both,
+// TCP over IPv4 and IPv6: a socket that listens, one that is connected, and
+// limits for broken links. On all interfaces one IPv6 socket listens for both,
 // where the kernel has IPv6. Connecting tries every address of the host, and
 // again, after pauses of 20 ms that double up to 500 ms, until the given time:
-// the listener may start later. A host that does not answer is waited for no
-// longer than that.
+// the listener may start later.
+//
+// Cost: a round of connecting asks for the host's addresses and waits at most
+// 10 s for each that does not answer, and not beyond the given time. A broken
+// link is noticed after 20 s.
 //
 //===----------------------------------------------------------------------===//
 
