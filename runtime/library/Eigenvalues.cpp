@@ -14,6 +14,11 @@
 // real and imaginary columns, are joined to complex ones. A matrix with a NaN
 // is not computed; its info says so.
 //
+// Cost: for each matrix LAPACK's routine, cubic in its extents; before it a
+// copy and a pass that looks for NaNs, and an allocation of its workspace (for
+// geev two more matrices of vectors). Matrices of a batch are shared out to
+// threads.
+//
 //===----------------------------------------------------------------------===//
 
 #include "library/Lapack.h"

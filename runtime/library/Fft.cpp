@@ -8,12 +8,14 @@
 //
 // In: an array of real or complex numbers. Out: its discrete Fourier transforms
 // of the last one to three dimensions, in double precision; inverse transforms
-// are not scaled.
+// are not scaled. Dimension by dimension, lines are transformed (FftLines.h). A
+// transform of one dimension goes from the input straight to the output;
+// between dimensions, an array of the batch is in double precision. Arrays of a
+// batch are shared out to threads; the blocks of lines of a single one are.
 //
-// Dimension by dimension, lines are transformed (FftLines.h). A transform of
-// one dimension goes from the input straight to the output; between dimensions,
-// an array of the batch is in double precision. Arrays of a batch are shared
-// out to threads; the blocks of lines of a single one are.
+// Cost: n log n operations for each line of n numbers along each dimension,
+// with one pass over the data for each. With several dimensions 16 bytes are
+// allocated for each number of the arrays that are transformed at once.
 //
 //===----------------------------------------------------------------------===//
 

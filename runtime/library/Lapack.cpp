@@ -6,9 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LAPACK through LAPACKE. Operands, results and configuration are those of
-// JAX's custom calls `lapack_?NAME_ffi`, with matrices in column-major order: a
-// buffer of shape [n, m] holds one of m rows.
+// In: a request with types, shapes and the configuration of a routine of
+// LAPACK. Out: a function that calls it for each matrix of a batch, through
+// LAPACKE. Operands, results and configuration are those of JAX's custom calls
+// `lapack_?NAME_ffi`, with matrices in column-major order: a buffer of shape
+// [n, m] holds one of m rows.
+//
+// Cost: for each matrix LAPACK's routine, which is cubic in its extents (gtsv:
+// linear); before it the operand is copied to the result that it overwrites.
+// LAPACKE looks for NaNs and allocates the workspace in each call. Matrices of
+// a batch are shared out to threads.
 //
 //===----------------------------------------------------------------------===//
 
