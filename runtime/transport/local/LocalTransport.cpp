@@ -8,17 +8,19 @@
 //
 // There are no threads beside those of the ranks: a rank moves its own data
 // while it is inside `wait` or `test`, that of all its transfers that have
-// begun, in the order of its queue. Data move from buffer to buffer, never
-// under the lock that all state is under. No rank spins: ranks may be many more
-// than cores. A rank that changes something takes those transfers out of the
-// queues that are done by it, and wakes the ranks that can go on. When no rank
-// is left that runs, or has been woken, none will ever go on: that is an error,
-// not a hang.
+// begun, in the order of its queue. No rank spins: ranks may be many more than
+// cores. A rank that changes something takes those transfers out of the queues
+// that are done by it, and wakes the ranks that can go on. When no rank is left
+// that runs, or has been woken, none will ever go on: that is an error, not a
+// hang. With a network, data move as they do without. Each part also has a time
+// at which it ends on the links, made from the times of the starts alone,
+// before which `wait` does not return.
 //
-// With a network, data move as they do without, as early as they can. Each part
-// also has a time at which it ends on the links, made from the times of the
-// starts alone, before which `wait` does not return: the links work while the
-// ranks compute.
+// Cost: elements move from buffer to buffer, once from each source, never under
+// the lock. One lock guards all state; under it a rank visits all its peers
+// when it reaches a transfer, and in an all-reduce twice more: quadratic in the
+// ranks of a group. A rank that waits is woken once for each thing that it can
+// do. `reset`, before each run, visits all members of all channels.
 //
 //===----------------------------------------------------------------------===//
 

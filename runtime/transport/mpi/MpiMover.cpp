@@ -6,17 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Non-blocking messages in a communicator of its own. One thread calls MPI,
-// not always the one that started it, so MPI_THREAD_SERIALIZED suffices. A
-// synchronous send is MPI_Issend: MPI may buffer others.
+// Non-blocking messages in a communicator of its own. One thread calls MPI, not
+// always the one that started it, so MPI_THREAD_SERIALIZED suffices. A
+// synchronous send is MPI_Issend: MPI may buffer others. MPI has no wait that
+// sleeps, and moves data only inside of its functions. While messages are
+// pending the thread polls, at first after yielding, later after naps; without
+// any it sleeps longer, but not for ever, since MPI may still have to send what
+// it has buffered. This file is a module of its own (libWhaleMpi.so), which is
+// opened when it is needed: only what uses MPI is linked with it.
 //
-// MPI has no wait that sleeps, and moves data only inside of its functions.
-// While messages are pending the thread polls, at first after yielding, later
-// after naps; without any it sleeps longer, but not for ever, since MPI may
-// still have to send what it has buffered.
-//
-// This file is a module of its own (libWhaleMpi.so), which is opened when it is
-// needed: only what uses MPI is linked with it.
+// Cost: a call of MPI for each message, or each GiB of it. A poll tests all
+// pending messages: quadratic in these where they end one by one. 50 polls
+// yield, later ones nap for 50 us; without pending messages sleeps are 50 ms
+// after 100 naps.
 //
 //===----------------------------------------------------------------------===//
 
