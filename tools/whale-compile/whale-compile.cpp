@@ -6,7 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads StableHLO, writes a program directory. See docs/compile.md.
+// In: a text of StableHLO and options. Out: a program directory, and messages;
+// see docs/compile.md. Checks the options, and calls the compiler (Compile.h),
+// which this file is a command line for. Cost: the compiler's. All memory comes
+// from one arena of jemalloc and stays with the process until its end; what was
+// made is not freed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The options of whale-run, and the parsing of those that are lists, addresses
-// or fractions. Ranges are checked here, before anything is loaded, and so is
-// what CLI11's own checks let pass: empty items of a list, text that is no
-// number.
+// In: the command line of whale-run. Out: its options, or an error; also the
+// parsing of those that are lists of numbers or a node I of K. Ranges are
+// checked here, before anything is loaded, and so is what CLI11's own checks
+// let pass: empty items of a list, text that is no number. Cost: linear in the
+// command line.
 //
 //===----------------------------------------------------------------------===//
 

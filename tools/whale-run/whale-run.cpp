@@ -6,8 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the arguments of a program from a safetensors file, runs it for one or
-// more steps, and writes its results to another.
+// In: a program, a safetensors file with its arguments, and options. Out: a
+// file with the results of the last of its steps, and statistics, a trace or a
+// profile if asked for. With --nprocs it starts the processes, each of which
+// runs this program.
+//
+// Cost: loading, then the steps. A run of this program begins by executing
+// itself again, unless variables for OpenMP are set. Processes compare their
+// options, and the first gathers the results and what was measured when the
+// steps are over; the trace of all steps is kept in memory until then.
 //
 //===----------------------------------------------------------------------===//
 
