@@ -27,10 +27,10 @@
 #include "job/Handshake.h"
 #include "program/CheckedFiles.h"
 #include "program/SharedProgram.h"
-#include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Scratch.h"
+#include "whale/System/Checksum.h"
 
 #include <algorithm>
 #include <charconv>
@@ -205,7 +205,7 @@ Program::State::load(const std::filesystem::path &directory,
     throw Error(directory.string() + ": is not a program directory");
   std::shared_ptr<State> state(new State, State::destroy);
   CheckedFiles files(directory);
-  std::unique_ptr<MappedFile> text = files.open("manifest.json");
+  std::unique_ptr<system::MappedFile> text = files.open("manifest.json");
 
   std::string file = (directory / "manifest.json").string();
   format::Program program = format::readProgram(
@@ -257,7 +257,7 @@ Program::State::load(const std::filesystem::path &directory,
   if (options.job && options.job->processes() > 1)
     threads =
         job::shakeHands(*options.job,
-                        {format::Checksum::of(text->text()),
+                        {system::Checksum::of(text->text()),
                          productInstructions(), std::max<int64_t>(0, threads)},
                         loaded);
   else if (threads <= 0)

@@ -8,9 +8,9 @@
 
 #include "whale/Runtime/ProgramPlace.h"
 
-#include "whale/Runtime/Io.h"
-#include "whale/Runtime/Staging.h"
 #include "whale/Runtime/Types.h"
+#include "whale/System/Io.h"
+#include "whale/System/Staging.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -87,7 +87,7 @@ bool mayHoldProgram(const fs::path &path) {
   if (access(manifest.c_str(), R_OK) != 0)
     throw std::system_error(errno, std::generic_category());
   try {
-    return saysWhale(MappedFile(manifest).text());
+    return saysWhale(system::MappedFile(manifest).text());
   } catch (const Error &) {
     return false;
   }
@@ -98,8 +98,8 @@ fs::path locateProgram(const fs::path &path) {
   if (fs::exists(path, error))
     return path;
   try {
-    fs::path target = followLinks(path);
-    fs::path aside = findMovedAside(target);
+    fs::path target = system::followLinks(path);
+    fs::path aside = system::findMovedAside(target);
     if (!aside.empty() && !fs::exists(target, error))
       return aside;
   } catch (const std::system_error &) {

@@ -18,8 +18,8 @@
 #include "executor/Executor.h"
 #include "executor/StepQueue.h"
 #include "program/Kernels.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Program.h"
+#include "whale/System/Io.h"
 
 #include <atomic>
 #include <chrono>
@@ -71,7 +71,7 @@ struct Program::State {
 
   // In the order of use: what is later refers to what is before.
   std::shared_ptr<KernelLibrary> kernels;
-  std::unique_ptr<MappedFile> constants;
+  std::unique_ptr<system::MappedFile> constants;
   std::unique_ptr<const BoundProgram> bound;
   std::vector<std::shared_ptr<const ArrayType>> resultTypes;
   LoadOptions options;

@@ -8,7 +8,7 @@
 
 #include "Replicas.h"
 
-#include "whale/ProgramFormat/Checksum.h"
+#include "whale/System/Checksum.h"
 
 namespace whale::runtime {
 
@@ -19,7 +19,7 @@ std::vector<std::string> checksumsOf(const Array &array) {
     if (layout.boxes[rank])
       if (std::shared_ptr<Buffer> shard = array.shard(rank))
         checksums[rank] =
-            format::Checksum::of({static_cast<const char *>(shard->data.get()),
+            system::Checksum::of({static_cast<const char *>(shard->data.get()),
                                   static_cast<size_t>(shard->bytes)});
   return checksums;
 }

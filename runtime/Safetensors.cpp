@@ -22,8 +22,8 @@
 #include "whale/Runtime/Safetensors.h"
 
 #include "whale/Runtime/Array.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Types.h"
+#include "whale/System/Io.h"
 
 #include <nlohmann/json.hpp>
 
@@ -268,7 +268,7 @@ SafetensorsFile SafetensorsFile::parse(const std::string &name,
 }
 
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path &path) {
-  auto mapped = std::make_shared<MappedFile>(path);
+  auto mapped = std::make_shared<system::MappedFile>(path);
   SafetensorsFile file =
       parse(path.string(), reinterpret_cast<const uint8_t *>(mapped->data()),
             mapped->size());
@@ -278,12 +278,12 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path &path) {
 
 void writeSafetensors(const std::filesystem::path &path,
                       const std::vector<TensorToWrite> &tensors) {
-  FileWriter file(path);
+  system::FileWriter file(path);
   writeSafetensors(file, tensors);
   file.commit();
 }
 
-void writeSafetensors(FileWriter &file,
+void writeSafetensors(system::FileWriter &file,
                       const std::vector<TensorToWrite> &tensors) {
   // Wide elements first, so that each tensor is aligned for its dtype.
   std::vector<const TensorToWrite *> order;

@@ -73,6 +73,7 @@ SOURCES = (
 SOURCES_OF_PYTHON = (
     *("python/whale/*.py", "python/ext/*.cpp", "python/ext/*.h"),
     *("include/whale/ProgramFormat/*.h", "include/whale/Runtime/*.h"),
+    "include/whale/System/*.h",
 )
 
 

@@ -13,6 +13,7 @@ import re
 import sys
 
 ORDER = [
+    "System",
     "Cluster",
     "Placement",
     "ProgramFormat",
@@ -37,7 +38,7 @@ ORDER = [
 ]
 """A folder below include/whale and lib; `Runtime` is runtime/ as well."""
 
-WITHOUT_LLVM = {"Cluster", "ProgramFormat", "Runtime"}
+WITHOUT_LLVM = {"System", "Cluster", "ProgramFormat", "Runtime"}
 """What runs programs consists of these."""
 
 AGGREGATES = {"include/whale/Transforms/Passes.h"}

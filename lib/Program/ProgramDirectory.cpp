@@ -8,9 +8,10 @@
 
 #include "ProgramDirectory.h"
 
-#include "whale/ProgramFormat/Checksum.h"
+#include "whale/ProgramFormat/WriteProgram.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Support/WriteFile.h"
+#include "whale/System/Checksum.h"
 
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
@@ -33,7 +34,7 @@ ProgramDirectory::create(llvm::StringRef target) {
   if (directory.target.empty())
     directory.target = "/";
   try {
-    directory.staging = std::make_unique<runtime::Staging>(target.str());
+    directory.staging = std::make_unique<system::Staging>(target.str());
     if (!runtime::mayHoldProgram(directory.staging->target()))
       return failure(directory.target,
                      "something that is no program, or holds other files too, "
@@ -54,7 +55,7 @@ llvm::Error ProgramDirectory::write(llvm::StringRef file,
   auto write = [&](llvm::raw_ostream &stream) { stream << contents; };
   if (std::error_code error = writeFile(path(file), write))
     return failure(target + "/" + file, error.message());
-  hashes[file.str()] = format::Checksum::of({contents.data(), contents.size()});
+  hashes[file.str()] = system::Checksum::of({contents.data(), contents.size()});
   return llvm::Error::success();
 }
 
@@ -64,7 +65,7 @@ llvm::Error ProgramDirectory::add(llvm::StringRef file) {
   if (!buffer)
     return failure(target + "/" + file, buffer.getError().message());
   llvm::StringRef bytes = (*buffer)->getBuffer();
-  hashes[file.str()] = format::Checksum::of({bytes.data(), bytes.size()});
+  hashes[file.str()] = system::Checksum::of({bytes.data(), bytes.size()});
   return llvm::Error::success();
 }
 

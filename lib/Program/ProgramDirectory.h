@@ -9,7 +9,7 @@
 #ifndef WHALE_LIB_PROGRAM_PROGRAMDIRECTORY_H
 #define WHALE_LIB_PROGRAM_PROGRAMDIRECTORY_H
 
-#include "whale/Runtime/Staging.h"
+#include "whale/System/Staging.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -40,7 +40,7 @@ public:
 private:
   ProgramDirectory() = default;
   std::string target;
-  std::unique_ptr<runtime::Staging> staging;
+  std::unique_ptr<system::Staging> staging;
   std::map<std::string, std::string> hashes;
 };
 

@@ -8,7 +8,7 @@
 
 #include "Reporter.h"
 
-#include "whale/ProgramFormat/Printable.h"
+#include "whale/System/Printable.h"
 #include "whale/Transforms/SourceLines.h"
 
 #include "mlir/IR/Location.h"
@@ -70,8 +70,8 @@ void Reporter::report(Diagnostic &diagnostic) {
 void Reporter::error(const std::string &location, const std::string &text) {
   passOn();
   if (!failed)
-    handler({CompileMessage::Error, format::diagnosticLine(location),
-             format::diagnosticLine(text)});
+    handler({CompileMessage::Error, system::diagnosticLine(location),
+             system::diagnosticLine(text)});
   failed = true;
 }
 
@@ -83,7 +83,7 @@ void Reporter::passOn() {
 
 void Reporter::hold(CompileMessage::Severity severity, StringRef location,
                     StringRef text) {
-  held.push_back({severity, format::escaped(location), format::escaped(text)});
+  held.push_back({severity, system::escaped(location), system::escaped(text)});
 }
 
 // MLIR's message names neither the operation nor an option of ours.

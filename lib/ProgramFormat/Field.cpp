@@ -17,7 +17,7 @@
 
 #include "Field.h"
 
-#include "whale/ProgramFormat/Error.h"
+#include "whale/System/Error.h"
 
 #include <charconv>
 #include <cmath>
@@ -48,7 +48,8 @@ static bool findPath(const nlohmann::json &from, const nlohmann::json *to,
 void Field::fail(const std::string &what) const {
   std::string path;
   findPath(document->root, value, path);
-  throw Error(document->file + ": " + path + (path.empty() ? "" : ": ") + what);
+  throw system::Error(document->file + ": " + path +
+                      (path.empty() ? "" : ": ") + what);
 }
 
 Field Field::at(const std::string &key) const {

@@ -42,7 +42,7 @@ public:
   Field(const Document &document, const nlohmann::json &value)
       : document(&document), value(&value) {}
 
-  /// Throws Error with this field's path.
+  /// Throws system::Error with this field's path.
   [[noreturn]] void fail(const std::string &what) const;
 
   const nlohmann::json &json() const { return *value; }

@@ -8,7 +8,7 @@
 
 #include "whale/ProgramFormat/Layout.h"
 
-#include "whale/ProgramFormat/Error.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 #include <cassert>
@@ -96,7 +96,7 @@ bool covers(const Shape &view, std::span<const std::optional<Box>> boxes) {
     // Boxes of real placements leave few pieces; only crafted input exceeds
     // this.
     if (uncovered.size() > 100'000)
-      throw Error("the boxes are too fragmented");
+      throw system::Error("the boxes are too fragmented");
   }
   return uncovered.empty();
 }

@@ -8,7 +8,7 @@
 
 #include "whale/ProgramFormat/Pieces.h"
 
-#include "whale/ProgramFormat/Error.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 
@@ -56,7 +56,7 @@ Grid::Grid(const Box &box, const std::vector<std::pair<size_t, Box>> &parts) {
     ends.erase(std::ranges::unique(ends).begin(), ends.end());
     count *= ends.size() - 1;
     if (count > most)
-      throw Error("the boxes are too fragmented");
+      throw system::Error("the boxes are too fragmented");
   }
 }
 

@@ -15,8 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reader.h"
-#include "whale/ProgramFormat/Error.h"
 #include "whale/ProgramFormat/Numeric.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reader.h"
-#include "whale/ProgramFormat/Error.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 

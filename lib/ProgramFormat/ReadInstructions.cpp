@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reader.h"
-#include "whale/ProgramFormat/Error.h"
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/ProgramFormat/Numeric.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 #include <utility>

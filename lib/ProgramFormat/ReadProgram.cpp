@@ -16,7 +16,7 @@
 
 #include "Reader.h"
 #include "whale/ProgramFormat/CheckTransfers.h"
-#include "whale/ProgramFormat/Error.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 #include <iterator>
@@ -77,7 +77,7 @@ static Shared<Layout> readLayout(const Field &field, const Shape &shape,
   bool covered = false;
   try {
     covered = covers(layout->view, layout->boxes);
-  } catch (const Error &error) {
+  } catch (const system::Error &error) {
     boxes.fail(error.what());
   }
   // An argument that no rank reads need not be held by any.
@@ -409,7 +409,7 @@ static Program read(std::string_view text, const std::string &file,
   if (wanted)
     return program;
   if (auto fault = checkTransfers(program))
-    throw Error(file + ": " + fault->path + ": " + fault->what);
+    throw system::Error(file + ": " + fault->path + ": " + fault->what);
   if (tables)
     *tables = reader.tablesAtLength();
   return program;

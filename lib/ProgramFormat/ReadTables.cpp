@@ -17,8 +17,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reader.h"
-#include "whale/ProgramFormat/Checksum.h"
-#include "whale/ProgramFormat/Error.h"
+#include "whale/System/Checksum.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 #include <iterator>
@@ -48,17 +48,17 @@ Document parseDocument(std::string_view text, const std::string &file) {
   // functions that parse and write the plan, which has no schema.
   constexpr size_t deepest = 512;
   if (nestingDepth(text) > deepest)
-    throw Error(file + ": lists nest more than " + std::to_string(deepest) +
-                " deep");
+    throw system::Error(file + ": lists nest more than " +
+                        std::to_string(deepest) + " deep");
   // The parser treats a zero byte as the end.
   if (size_t zero = text.find('\0'); zero != text.npos)
-    throw Error(file + ": not valid JSON: byte " + std::to_string(zero) +
-                " is zero");
+    throw system::Error(file + ": not valid JSON: byte " +
+                        std::to_string(zero) + " is zero");
   Document document{file, {}};
   try {
     document.root = nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception &error) {
-    throw Error(file + ": not valid JSON: " + error.what());
+    throw system::Error(file + ": not valid JSON: " + error.what());
   }
   return document;
 }
@@ -120,9 +120,10 @@ const Document &ProgramReader::open(const Field &entry) {
   std::string text = openFile(file);
   std::string path = beside(document.file, file);
   if (auto hashes = root.find("hashes");
-      hashes && hashes->at(file).text() != Checksum::of(text))
-    throw Error(path + ": differs from its hash in manifest.json: it was "
-                       "damaged, or is another program's");
+      hashes && hashes->at(file).text() != system::Checksum::of(text))
+    throw system::Error(path +
+                        ": differs from its hash in manifest.json: it was "
+                        "damaged, or is another program's");
   Document &opened = documents[file] = parseDocument(text, path);
   shortLists.expand(opened, opened.root);
   return opened;

@@ -28,7 +28,7 @@ size_t shortenLists(Json &json);
 /// Replaces the short lists of documents by the lists that they stand for.
 class ListExpander {
 public:
-  /// Throws Error with the path of what is wrong in `json`, a part of
+  /// Throws system::Error with the path of what is wrong in `json`, a part of
   /// `document`.
   void expand(const Document &document, nlohmann::json &json);
 

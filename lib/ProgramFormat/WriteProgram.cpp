@@ -18,8 +18,8 @@
 
 #include "ShortLists.h"
 #include "Writer.h"
-#include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/Numeric.h"
+#include "whale/System/Checksum.h"
 
 #include <algorithm>
 #include <atomic>
@@ -515,7 +515,7 @@ void ProgramWriter::writeHashes() {
         known &= !file.hash.empty();
       }
   for (const auto &[name, table] : texts.tables)
-    hashes[name] = Checksum::of(table);
+    hashes[name] = system::Checksum::of(table);
   if (known)
     field("hashes", hashes);
 }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Support/CleanErrors.h"
-#include "whale/ProgramFormat/Printable.h"
+#include "whale/System/Printable.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -28,7 +28,7 @@ int CleanErrors::control = -1;
 static void print(std::string_view line) {
   bool isWhole = line.ends_with('\n');
   line.remove_suffix(isWhole);
-  std::string shown = format::escaped(line) + (isWhole ? "\n" : "");
+  std::string shown = system::escaped(line) + (isWhole ? "\n" : "");
   for (std::string_view rest = shown; !rest.empty();) {
     ssize_t count = write(STDERR_FILENO, rest.data(), rest.size());
     if (count < 0 && errno != EINTR)

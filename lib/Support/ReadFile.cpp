@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Support/ReadFile.h"
-#include "whale/Runtime/InputFile.h"
-#include "whale/Runtime/Types.h"
+#include "whale/System/Error.h"
+#include "whale/System/InputFile.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
@@ -50,7 +50,7 @@ static Expected<Buffer> readStream(int descriptor, StringRef path,
 
 Expected<Buffer> readTextFile(StringRef path, int64_t limit) {
   try {
-    using runtime::InputFile;
+    using system::InputFile;
     InputFile file(path.str(), InputFile::Dash::Standard);
     if (!file.getSize())
       return readStream(file.getDescriptor(), path, limit,
@@ -62,7 +62,7 @@ Expected<Buffer> readTextFile(StringRef path, int64_t limit) {
     if (!buffer)
       return errorCodeToError(buffer.getError());
     return std::move(*buffer);
-  } catch (const runtime::Error &error) {
+  } catch (const system::Error &error) {
     return fail(error.what());
   }
 }

@@ -13,7 +13,7 @@
 
 #include "Module.h"
 #include "whale/Runtime/ProgramPlace.h"
-#include "whale/Runtime/Staging.h"
+#include "whale/System/Staging.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -59,15 +59,17 @@ public:
   void discard() { staging.reset(); }
 
 private:
-  const Staging &get() const {
+  const whale::system::Staging &get() const {
     if (!staging)
       throw nb::value_error("there is nothing staged any more");
     return *staging;
   }
-  Staging &get() { return const_cast<Staging &>(std::as_const(*this).get()); }
+  whale::system::Staging &get() {
+    return const_cast<whale::system::Staging &>(std::as_const(*this).get());
+  }
 
   std::string path;
-  std::optional<Staging> staging;
+  std::optional<whale::system::Staging> staging;
 };
 } // namespace
 
@@ -82,7 +84,9 @@ void whale::python::bindFiles(nb::module_ &module) {
       "may_hold_program",
       [](const std::string &path) {
         bool mayHold = false;
-        guarded(path, [&] { mayHold = mayHoldProgram(followLinks(path)); });
+        guarded(path, [&] {
+          mayHold = mayHoldProgram(whale::system::followLinks(path));
+        });
         return mayHold;
       },
       nb::arg("path"));

@@ -15,7 +15,7 @@
 #ifndef WHALE_RUNTIME_CUDA_DRIVER_H
 #define WHALE_RUNTIME_CUDA_DRIVER_H
 
-#include "whale/Runtime/LateLibrary.h"
+#include "whale/System/LateLibrary.h"
 
 #include <cstddef>
 

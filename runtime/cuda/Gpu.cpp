@@ -128,8 +128,8 @@ bool Gpu::isReached(EventHandle event) const {
 }
 
 template <typename Handle>
-void Gpu::wait(const Entry<Status(Handle)> &whole,
-               const Entry<Status(Handle)> &query, Handle handle,
+void Gpu::wait(const system::Entry<Status(Handle)> &whole,
+               const system::Entry<Status(Handle)> &query, Handle handle,
                const std::function<void()> &meanwhile) const {
   if (!watch && !meanwhile)
     return call(whole, handle);

@@ -36,7 +36,7 @@ public:
   }
 
   template <typename... Parameters, typename... Arguments>
-  void call(const Entry<Status(Parameters...)> &entry,
+  void call(const system::Entry<Status(Parameters...)> &entry,
             Arguments... arguments) const {
     check(entry.symbol, entry.function(arguments...));
   }
@@ -103,8 +103,8 @@ public:
 private:
   int device = 0;
   template <typename Handle>
-  void wait(const Entry<Status(Handle)> &whole,
-            const Entry<Status(Handle)> &query, Handle handle,
+  void wait(const system::Entry<Status(Handle)> &whole,
+            const system::Entry<Status(Handle)> &query, Handle handle,
             const std::function<void()> &meanwhile) const;
 
   Context context = nullptr;

@@ -21,8 +21,8 @@
 
 #include "cuda/Libraries.h"
 
-#include "whale/Runtime/LateLibrary.h"
 #include "whale/Runtime/Types.h"
+#include "whale/System/LateLibrary.h"
 
 namespace fs = std::filesystem;
 
@@ -50,7 +50,7 @@ static int openDriver(const std::string &name, Driver &driver) {
                 "container, run it with the GPUs passed in)");
   }
   int version = 0;
-  const char *missing = fill(driver, library);
+  const char *missing = system::fill(driver, library);
   if (driver.driverGetVersion.function)
     driver.driverGetVersion.function(&version);
   if (version < leastDriver)
@@ -145,7 +145,7 @@ openToolkit(const char *who, const ToolkitLibrary &wanted, int driverVersion,
   auto [place, library, why] = findLibrary(files, usesLoader, directories);
   if (library) {
     auto table = std::make_unique<Table>();
-    if (const char *missing = fill(*table, library))
+    if (const char *missing = system::fill(*table, library))
       throw Error(place + " lacks the function " + missing +
                   ": install another version of " + wanted.name);
     return table;
@@ -175,7 +175,7 @@ static const Table &openLate(const char *who, const ToolkitLibrary &wanted,
     int version = 0;
     libraries.driver.driverGetVersion.function(&version);
     return openToolkit<Table>(who, wanted, version, /*usesLoader=*/true,
-                              libraryDirectories());
+                              system::libraryDirectories());
   });
 }
 
@@ -196,7 +196,7 @@ findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
                 "Python package nvidia-nccl-cu13 or nvidia-nccl-cu12), or "
                 "choose a transport through the host");
   auto nccl = std::make_unique<Nccl>();
-  const char *missing = fill(*nccl, library);
+  const char *missing = system::fill(*nccl, library);
   int version = 0;
   if (nccl->getVersion.function)
     nccl->getVersion.function(&version);
@@ -223,7 +223,7 @@ static std::unique_ptr<Dnn> findDnn(bool usesLoader,
   for (const char *compiler : {"libnvrtc.so.13", "libnvrtc.so.12"})
     findLibrary({compiler}, usesLoader, directories);
   auto dnn = std::make_unique<Dnn>();
-  if (const char *missing = fill(*dnn, library))
+  if (const char *missing = system::fill(*dnn, library))
     throw Error(place + " lacks the function " + missing +
                 ": install a later cuDNN 9");
   return dnn;
@@ -241,7 +241,7 @@ open(const std::string &driver, bool usesLoader,
 
 const Libraries &openLibraries() {
   static const std::unique_ptr<Libraries> libraries =
-      open("libcuda.so.1", /*usesLoader=*/true, libraryDirectories());
+      open("libcuda.so.1", /*usesLoader=*/true, system::libraryDirectories());
   return *libraries;
 }
 
@@ -253,7 +253,7 @@ openLibrariesFrom(const std::string &driver,
 
 const Nccl &openNccl(const Libraries &libraries) {
   return openOnce(libraries.nccl, [] {
-    return findNccl(/*usesLoader=*/true, libraryDirectories());
+    return findNccl(/*usesLoader=*/true, system::libraryDirectories());
   });
 }
 
@@ -268,7 +268,7 @@ const Blas &openBlas(const Libraries &libraries) {
 
 const Dnn &openDnn(const Libraries &libraries) {
   return openOnce(libraries.dnn, [] {
-    return findDnn(/*usesLoader=*/true, libraryDirectories());
+    return findDnn(/*usesLoader=*/true, system::libraryDirectories());
   });
 }
 

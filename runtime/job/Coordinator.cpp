@@ -26,7 +26,7 @@
 #include "job/ProgressLimit.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
-#include "whale/ProgramFormat/Printable.h"
+#include "whale/System/Printable.h"
 #include "whale/Version.h"
 
 #include <algorithm>
@@ -285,7 +285,7 @@ void Server::lose(Connection &connection, int error) {
   connection.isClosed = true;
   if (!connection.isMember) {
     if (connection.process)
-      members[*connection.process].stranger = format::diagnosticLine(
+      members[*connection.process].stranger = system::diagnosticLine(
           placeOf(connection.hello->host, connection.hello->processId));
     return;
   }

@@ -16,7 +16,7 @@
 
 #include "job/Secret.h"
 #include "job/Sockets.h"
-#include "whale/Runtime/LateLibrary.h"
+#include "whale/System/LateLibrary.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -40,9 +40,10 @@ struct Pmix {
   WHALE_PMIX_FUNCTIONS(WHALE_DECLARE_FUNCTION)
 
   Pmix() {
-    DeclaredLibrary library("libpmix.so.2", "PMIx",
-                            "by which the launcher tells the processes their "
-                            "numbers (Debian's libpmix2)");
+    system::DeclaredLibrary library(
+        "libpmix.so.2", "PMIx",
+        "by which the launcher tells the processes their "
+        "numbers (Debian's libpmix2)");
     WHALE_PMIX_FUNCTIONS(WHALE_FIND_FUNCTION)
 #undef WHALE_PMIX_FUNCTIONS
   }

@@ -8,14 +8,14 @@
 
 #include "program/CheckedFiles.h"
 
-#include "whale/ProgramFormat/Checksum.h"
 #include "whale/Runtime/Types.h"
+#include "whale/System/Checksum.h"
 
 namespace whale::runtime {
 
 void CheckedFiles::readChecksums() {
   std::filesystem::path path = directory / "checksums.txt";
-  MappedFile sums(path);
+  system::MappedFile sums(path);
   std::string_view text = sums.text();
   checksums.emplace();
   while (!text.empty()) {
@@ -30,12 +30,12 @@ void CheckedFiles::readChecksums() {
   }
 }
 
-std::unique_ptr<MappedFile> CheckedFiles::open(const std::string &file,
-                                               const std::string &hash) const {
-  auto mapped = std::make_unique<MappedFile>(directory / file);
+std::unique_ptr<system::MappedFile>
+CheckedFiles::open(const std::string &file, const std::string &hash) const {
+  auto mapped = std::make_unique<system::MappedFile>(directory / file);
   if (!checksums && hash.empty())
     return mapped;
-  std::string found = format::Checksum::of(mapped->text());
+  std::string found = system::Checksum::of(mapped->text());
   auto fail = [&](const char *what) {
     throw Error((directory / file).string() + what);
   };

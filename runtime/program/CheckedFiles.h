@@ -9,7 +9,7 @@
 #ifndef WHALE_RUNTIME_PROGRAM_CHECKEDFILES_H
 #define WHALE_RUNTIME_PROGRAM_CHECKEDFILES_H
 
-#include "whale/Runtime/Io.h"
+#include "whale/System/Io.h"
 
 #include <filesystem>
 #include <map>
@@ -29,8 +29,8 @@ public:
   }
 
   /// `hash` is what the manifest says; empty where it says nothing.
-  std::unique_ptr<MappedFile> open(const std::string &file,
-                                   const std::string &hash = "") const;
+  std::unique_ptr<system::MappedFile> open(const std::string &file,
+                                           const std::string &hash = "") const;
 
 private:
   void readChecksums();

@@ -9,7 +9,7 @@
 #include "program/Kernels.h"
 
 #include "emulator/Emulator.h"
-#include "whale/Runtime/Io.h"
+#include "whale/System/Io.h"
 
 #include <cstring>
 #include <dlfcn.h>
@@ -23,7 +23,7 @@ namespace whale::runtime {
 /// The dynamic loader trusts its input: a file cut short makes it read past the
 /// mapping. Checks that the segments that it will map are there.
 static void checkObject(const std::filesystem::path &path) {
-  MappedFile file(path);
+  system::MappedFile file(path);
   auto fail = [&](const char *what) {
     throw Error(path.string() + ": " + what);
   };

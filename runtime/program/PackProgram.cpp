@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "job/Frames.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Types.h"
+#include "whale/System/Io.h"
 
 namespace fs = std::filesystem;
 
@@ -20,7 +20,7 @@ std::string packProgram(const fs::path &directory) {
   for (const fs::directory_entry &entry : fs::directory_iterator(directory)) {
     std::string name = entry.path().filename().string();
     if (isProgramFile(name))
-      fields.text(name).text(MappedFile(entry.path()).text());
+      fields.text(name).text(system::MappedFile(entry.path()).text());
   }
   return fields.take();
 }
@@ -33,7 +33,7 @@ void unpackProgram(const std::string &packed, const fs::path &directory) {
     // The sender decides what a file contains, but not where it is.
     if (fields.isWrong() || !isProgramFile(name))
       throw Error("the first process has sent what is no program");
-    FileWriter file(directory / name);
+    system::FileWriter file(directory / name);
     file.write(bytes);
     file.flush();
     file.commit();

@@ -10,7 +10,7 @@
 #define WHALE_RUNTIME_PROGRAM_SHAREDPROGRAM_H
 
 #include "whale/Runtime/Job.h"
-#include "whale/Runtime/Staging.h"
+#include "whale/System/Staging.h"
 
 #include <filesystem>
 #include <optional>
@@ -31,7 +31,7 @@ public:
 
 private:
   std::filesystem::path directory;
-  std::optional<Staging> copy;
+  std::optional<system::Staging> copy;
 };
 
 } // namespace whale::runtime

@@ -16,9 +16,9 @@
 
 #include "whale/Program/Compile.h"
 #include "whale/Program/PlanTable.h"
-#include "whale/Runtime/Staging.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Support/ReadFile.h"
+#include "whale/System/Staging.h"
 #include "whale/Target/CPU/CompileKernels.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -25,10 +25,10 @@
 #include "whale/Program/CheckSizes.h"
 #include "whale/Program/Compile.h"
 #include "whale/Program/Nesting.h"
-#include "whale/Runtime/Staging.h"
 #include "whale/Support/CleanErrors.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Support/ReadFile.h"
+#include "whale/System/Staging.h"
 #include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Passes.h"
 
@@ -43,13 +43,13 @@ namespace fs = std::filesystem;
 
 /// What the file `output` is written through: LLVM opens it, and empties it,
 /// before it has read the input, which may be the same.
-static std::unique_ptr<whale::runtime::Staging> stage(const fs::path &output) {
+static std::unique_ptr<whale::system::Staging> stage(const fs::path &output) {
   std::error_code error;
   auto status = fs::status(output, error);
   if (output == "-" || (fs::exists(status) && !fs::is_regular_file(status)))
     return nullptr;
   try {
-    return std::make_unique<whale::runtime::Staging>(output);
+    return std::make_unique<whale::system::Staging>(output);
   } catch (const std::system_error &) {
     return nullptr; // A file in a directory where no other one can be made.
   }
@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
   if (!whale::LLVMTool::parse(argc, argv, overview))
     return 1;
   tool.setOutput(output);
-  std::unique_ptr<whale::runtime::Staging> staging = stage(output.getValue());
+  std::unique_ptr<whale::system::Staging> staging = stage(output.getValue());
   std::string place = staging ? staging->place().string() : output.getValue();
   LogicalResult result = run(argc, argv, input, place, registry);
   if (!whale::LLVMTool::flushOutput() || failed(result))

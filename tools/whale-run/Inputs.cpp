@@ -23,7 +23,7 @@
 
 #include "Inputs.h"
 
-#include "whale/Runtime/Io.h"
+#include "whale/System/Io.h"
 
 #include <algorithm>
 #include <string_view>
@@ -32,7 +32,7 @@ namespace whale::runtime {
 
 /// An empty file holds no tensors.
 static SafetensorsFile openFile(const std::string &path) {
-  if (MappedFile(path).size() == 0)
+  if (system::MappedFile(path).size() == 0)
     return SafetensorsFile();
   return SafetensorsFile::open(path);
 }

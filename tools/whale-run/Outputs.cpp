@@ -10,7 +10,7 @@
 
 #include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Safetensors.h"
-#include "whale/Runtime/Staging.h"
+#include "whale/System/Staging.h"
 
 #include <filesystem>
 #include <map>
@@ -23,7 +23,8 @@ void whale::runtime::checkFiles(const Options &options) {
   std::map<fs::path, std::string> usedAs;
   auto place = [](const fs::path &path) {
     try {
-      return fs::weakly_canonical(fs::absolute(followLinks(path)));
+      return fs::weakly_canonical(
+          fs::absolute(whale::system::followLinks(path)));
     } catch (const std::system_error &) {
       return path; // What is wrong with it is said when it is opened.
     }
@@ -55,9 +56,9 @@ void whale::runtime::checkFiles(const Options &options) {
 
 Outputs::Outputs(const Options &options) : results(options.outputs) {
   if (!options.stats.empty())
-    stats = std::make_unique<FileWriter>(options.stats);
+    stats = std::make_unique<whale::system::FileWriter>(options.stats);
   if (!options.trace.empty())
-    trace = std::make_unique<FileWriter>(options.trace);
+    trace = std::make_unique<whale::system::FileWriter>(options.trace);
 }
 
 void Outputs::write(const Program &program, std::span<const Array> values,
@@ -68,14 +69,14 @@ void Outputs::write(const Program &program, std::span<const Array> values,
     tensors.push_back({program.results()[i].name, program.results()[i].dtype,
                        program.results()[i].shape,
                        [&, i](void *out) { values[i].toHost(out); }});
-  std::vector<FileWriter *> files = {&results};
+  std::vector<whale::system::FileWriter *> files = {&results};
   writeSafetensors(results, tensors);
   if (stats)
     files.emplace_back(stats.get())->write(statsText);
   if (trace)
     files.emplace_back(trace.get())->write(traceText);
-  for (FileWriter *file : files)
+  for (whale::system::FileWriter *file : files)
     file->flush();
-  for (FileWriter *file : files)
+  for (whale::system::FileWriter *file : files)
     file->commit();
 }

@@ -10,8 +10,8 @@
 #define WHALE_TOOLS_WHALERUN_OUTPUTS_H
 
 #include "Options.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Program.h"
+#include "whale/System/Io.h"
 
 #include <memory>
 #include <span>
@@ -36,8 +36,8 @@ public:
              const std::string &stats, const std::string &trace);
 
 private:
-  FileWriter results;
-  std::unique_ptr<FileWriter> stats, trace;
+  system::FileWriter results;
+  std::unique_ptr<system::FileWriter> stats, trace;
 };
 
 } // namespace whale::runtime

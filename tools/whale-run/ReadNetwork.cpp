@@ -9,14 +9,14 @@
 #include "ReadNetwork.h"
 
 #include "whale/Cluster/Cluster.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Types.h"
+#include "whale/System/Io.h"
 
 namespace whale::runtime {
 
 /// Throws Error with the file and the field.
 static Cluster readCluster(const std::string &path) {
-  MappedFile file(path);
+  system::MappedFile file(path);
   try {
     return Cluster::parse(file.text());
   } catch (const ClusterError &error) {

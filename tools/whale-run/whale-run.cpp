@@ -23,13 +23,13 @@
 #include "Outputs.h"
 #include "ReadNetwork.h"
 #include "RunSteps.h"
-#include "whale/ProgramFormat/Checksum.h"
-#include "whale/ProgramFormat/Printable.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Job.h"
 #include "whale/Runtime/Program.h"
 #include "whale/Runtime/ProgramPlace.h"
-#include "whale/Runtime/Tool.h"
+#include "whale/System/Checksum.h"
+#include "whale/System/Io.h"
+#include "whale/System/Printable.h"
+#include "whale/System/Tool.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -60,7 +60,8 @@ static void agree(const Options &options, Job &job) {
   };
   std::string network = "none";
   if (!options.network.empty())
-    network = whale::format::Checksum::of(MappedFile(options.network).text());
+    network = whale::system::Checksum::of(
+        whale::system::MappedFile(options.network).text());
   job.agree({{"--steps", std::to_string(options.steps)},
              {"--check-replicas", std::to_string(options.checkReplicas)},
              {"--transport", options.transport},
@@ -167,8 +168,8 @@ static void redirect(const std::string &directory, int64_t process) {
 static std::string checksumOf(const std::string &program) {
   try {
     return readProgram(program, [](const std::filesystem::path &directory) {
-      return whale::format::Checksum::of(
-          MappedFile(directory / "manifest.json").text());
+      return whale::system::Checksum::of(
+          whale::system::MappedFile(directory / "manifest.json").text());
     });
   } catch (const std::exception &) {
     return "";
@@ -201,8 +202,8 @@ static void runProcess(const Options &options) {
 }
 
 static void fail(std::string_view text) {
-  std::string line = whale::format::diagnosticLine(text);
-  stopIfAbandoned();
+  std::string line = whale::system::diagnosticLine(text);
+  whale::system::stopIfAbandoned();
   std::fprintf(stderr, "error: %s\n", line.c_str());
 }
 
@@ -232,7 +233,7 @@ static void checkValues(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   setPatience(argv);
-  beginTool();
+  whale::system::beginTool();
   Options options;
   CLI::App app("Runs a compiled program: tensors in, tensors out.",
                "whale-run");

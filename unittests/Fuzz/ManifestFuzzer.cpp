@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/ProgramFormat/Error.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
+#include "whale/System/Error.h"
 
 #include <cstdlib>
 
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   try {
     program =
         readProgram({reinterpret_cast<const char *>(data), size}, "manifest");
-  } catch (const Error &) {
+  } catch (const whale::system::Error &) {
     return 0;
   }
   std::string text = writeProgram(program, {}, SIZE_MAX).manifest;

@@ -9,9 +9,9 @@
 #include "Mutation.h"
 
 #include "whale/ProgramFormat/CheckValues.h"
-#include "whale/ProgramFormat/Error.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 #include <limits>
@@ -377,7 +377,7 @@ std::string refusal(const Program &program) {
     auto read = readProgram(text, "mutant");
     if (auto fault = checkValues(read))
       return fault->path + ": " + fault->what;
-  } catch (const Error &error) {
+  } catch (const system::Error &error) {
     return error.what();
   }
   return "";

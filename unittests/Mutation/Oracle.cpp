@@ -24,7 +24,7 @@ using namespace runtime;
 Oracle::Oracle(const std::filesystem::path &directory)
     : file((directory / "manifest.json").string()) {
   auto read = [](const std::filesystem::path &path) {
-    return std::string(MappedFile(path).text());
+    return std::string(system::MappedFile(path).text());
   };
   original =
       format::readProgram(read(file), file, [&](const std::string &name) {
@@ -34,8 +34,8 @@ Oracle::Oracle(const std::filesystem::path &directory)
     kernels =
         std::make_unique<KernelLibrary>(directory / original.kernels->name);
   if (original.constants)
-    constants =
-        std::make_unique<MappedFile>(directory / original.constants->name);
+    constants = std::make_unique<system::MappedFile>(directory /
+                                                     original.constants->name);
 }
 
 /// Small numbers, whole ones for integers.

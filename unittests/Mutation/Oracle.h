@@ -11,7 +11,7 @@
 
 #include "executor/Executor.h"
 #include "program/Kernels.h"
-#include "whale/Runtime/Io.h"
+#include "whale/System/Io.h"
 
 #include <filesystem>
 
@@ -41,7 +41,7 @@ private:
   std::string file;
   format::Program original;
   std::unique_ptr<runtime::KernelLibrary> kernels;
-  std::unique_ptr<runtime::MappedFile> constants;
+  std::unique_ptr<system::MappedFile> constants;
 };
 
 } // namespace whale::transfers

@@ -34,7 +34,7 @@
 #include <set>
 
 using namespace whale::transfers;
-using whale::format::Error;
+using whale::system::Error;
 
 namespace {
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/ProgramFormat/Error.h"
 #include "whale/ProgramFormat/Pieces.h"
+#include "whale/System/Error.h"
 
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ TEST(LayoutTest, TooManyPieces) {
                         [](const Box &, std::span<const size_t> having) {
                           return having.front();
                         }),
-               Error);
+               whale::system::Error);
 }
 
 } // namespace

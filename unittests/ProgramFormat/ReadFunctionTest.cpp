@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Manifests.h"
-#include "whale/ProgramFormat/Error.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
+#include "whale/System/Error.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ std::string errorOf(const json &manifest) {
   try {
     readProgram(manifest.dump(), "file");
     return "";
-  } catch (const Error &error) {
+  } catch (const whale::system::Error &error) {
     return error.what();
   }
 }

@@ -9,7 +9,7 @@
 #include "whale/ProgramFormat/ReadProgram.h"
 
 #include "Manifests.h"
-#include "whale/ProgramFormat/Error.h"
+#include "whale/System/Error.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ std::string errorOf(const std::string &text) {
   try {
     readProgram(text, "file");
     return "";
-  } catch (const Error &error) {
+  } catch (const whale::system::Error &error) {
     return error.what();
   }
 }
@@ -208,7 +208,7 @@ TEST(ReadProgramTest, TablesMayStandInFiles) {
       EXPECT_EQ(program.classes.size(), 2u);
       EXPECT_EQ(program.channels.size(), 2u);
       return "";
-    } catch (const Error &error) {
+    } catch (const whale::system::Error &error) {
       return error.what();
     }
   };

@@ -12,7 +12,7 @@
 #include "TransportScenario.h"
 #include "cuda/test/Machine.h"
 #include "device/cuda/CudaDevice.h"
-#include "whale/Runtime/LateLibrary.h"
+#include "whale/System/LateLibrary.h"
 
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -62,7 +62,8 @@ std::vector<Element> computeOn(Device &device, const std::vector<Element> &lhs,
 inline std::unique_ptr<cuda::Dnn> openRealDnn(size_t version,
                                               std::string &why) {
   try {
-    std::unique_ptr<cuda::Dnn> dnn = cuda::openDnnFrom(libraryDirectories());
+    std::unique_ptr<cuda::Dnn> dnn =
+        cuda::openDnnFrom(system::libraryDirectories());
     if (dnn->getVersion.function() >= version)
       return dnn;
     why = "cuDNN is older than " + std::to_string(version / 10000) + "." +

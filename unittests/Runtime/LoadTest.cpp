@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProgramFiles.h"
-#include "whale/ProgramFormat/Checksum.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
-#include "whale/Runtime/Io.h"
 #include "whale/Runtime/Program.h"
 #include "whale/Runtime/ProgramPlace.h"
+#include "whale/System/Checksum.h"
+#include "whale/System/Io.h"
 
 #include <gtest/gtest.h>
 
@@ -26,8 +26,8 @@ TEST(LoadTest, TablesMayBeFiles) {
   TemporaryDirectory directory;
   json root = richProgram(directory.path());
   for (const char *file : {"kernels.so", "constants.bin"})
-    root["hashes"][file] =
-        whale::format::Checksum::of(MappedFile(directory.path() / file).text());
+    root["hashes"][file] = whale::system::Checksum::of(
+        whale::system::MappedFile(directory.path() / file).text());
   whale::format::ProgramText text = whale::format::writeProgram(
       whale::format::readProgram(root.dump(), "rich"), {}, /*mostBytes=*/1);
   // A function, two classes, two channels.
@@ -67,7 +67,7 @@ TEST(LoadTest, ChecksumsFindDamage) {
   std::string sums;
   for (const char *file : {"manifest.json", "kernels.so", "constants.bin"})
     sums += whale::format::checksumLine(
-        file, whale::format::Checksum::of(readFile(directory.path() / file)));
+        file, whale::system::Checksum::of(readFile(directory.path() / file)));
   writeFile(directory.path() / "checksums.txt", sums);
   EXPECT_NO_THROW(Program::load(directory.path()));
   for (const char *file : {"manifest.json", "kernels.so", "constants.bin"}) {

@@ -32,8 +32,8 @@ using ChooseHolder =
 /// Returns what a box is pieced together from, in row-major order: it is cut
 /// where boxes of `holders`, numbers of boxes of `layout`, begin or end in it,
 /// and `choose` says who gives each piece. What nobody has is left out. Cost:
-/// the pieces, times the holders of each. Throws Error for more pieces than
-/// layouts of real placements have.
+/// the pieces, times the holders of each. Throws system::Error for more pieces
+/// than layouts of real placements have.
 std::vector<Piece> piecesOf(const Box &box, const Layout &layout,
                             std::span<const size_t> holders,
                             const ChooseHolder &choose);

@@ -29,8 +29,8 @@ using WantedRanks = std::function<std::vector<int64_t>(const Program &)>;
 /// and checks every index, range, type, shape and box in them. Checks that
 /// depend on the files of kernels and constants, or on the functions of a
 /// runtime, are left to the code that opens these. Without `readFile` the
-/// manifest must contain all tables. Throws Error with `file` (or the path of
-/// the table file) and the path of the invalid field
+/// manifest must contain all tables. Throws system::Error with `file` (or the
+/// path of the table file) and the path of the invalid field
 /// ("classes[0].buffers[3].offset").
 ///
 /// With `wanted` the classes of these ranks alone are read, with the functions

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace whale::format {
 
@@ -39,6 +40,11 @@ constexpr size_t mostTableBytes = 256 * 1024;
 /// be JSON.
 ProgramText writeProgram(const Program &program, const ForEach &forEach = {},
                          size_t mostBytes = mostTableBytes);
+
+/// Returns the line of checksums.txt for a file with that hash.
+inline std::string checksumLine(std::string_view file, std::string_view hash) {
+  return std::string(hash) + "  " + std::string(file) + "\n";
+}
 
 } // namespace whale::format
 

@@ -15,7 +15,7 @@
 #ifndef WHALE_RUNTIME_NVJITLINK_H
 #define WHALE_RUNTIME_NVJITLINK_H
 
-#include "whale/Runtime/LateLibrary.h"
+#include "whale/System/LateLibrary.h"
 
 #include <cstddef>
 #include <cstdint>

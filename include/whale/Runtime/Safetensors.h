@@ -28,6 +28,10 @@
 #include <string_view>
 #include <vector>
 
+namespace whale::system {
+class FileWriter;
+} // namespace whale::system
+
 namespace whale::runtime {
 
 /// The file's own name of a type ("BF16"), or of its bytes.
@@ -75,10 +79,8 @@ struct TensorToWrite {
   std::function<void(void *)> read;
 };
 
-class FileWriter;
-
 /// Writes a whole file, without committing it.
-void writeSafetensors(FileWriter &file,
+void writeSafetensors(system::FileWriter &file,
                       const std::vector<TensorToWrite> &tensors);
 
 /// Writes a new file beside `path` and renames it: a failure leaves what was

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The names of the program format that the runtime and its callers use as the
+// The names of other folders that the runtime and its callers use as the
 // runtime's own.
 //
 //===----------------------------------------------------------------------===//
@@ -15,13 +15,12 @@
 #define WHALE_RUNTIME_TYPES_H
 
 #include "whale/ProgramFormat/DType.h"
-#include "whale/ProgramFormat/Error.h"
 #include "whale/ProgramFormat/Layout.h"
+#include "whale/System/Error.h"
 
 namespace whale::runtime {
 
 using format::DType;
-using format::Error;
 
 using format::byteSize;
 using format::isComplex;
@@ -38,6 +37,8 @@ using format::covers;
 using format::elementCount;
 using format::intersect;
 using format::toString;
+
+using system::Error;
 
 } // namespace whale::runtime
 

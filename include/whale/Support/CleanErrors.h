@@ -17,7 +17,7 @@
 namespace whale {
 
 /// While an object of this class exists, each line of standard error goes
-/// through format::escaped. A separate process does this, so that no line is
+/// through system::escaped. A separate process does this, so that no line is
 /// lost if this process crashes. At most one object exists at a time.
 class CleanErrors {
 public:

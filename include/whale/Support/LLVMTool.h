@@ -17,10 +17,10 @@
 #ifndef WHALE_SUPPORT_LLVMTOOL_H
 #define WHALE_SUPPORT_LLVMTOOL_H
 
-#include "whale/ProgramFormat/Printable.h"
-#include "whale/Runtime/Staging.h"
-#include "whale/Runtime/Tool.h"
 #include "whale/Support/CleanErrors.h"
+#include "whale/System/Printable.h"
+#include "whale/System/Staging.h"
+#include "whale/System/Tool.h"
 #include "whale/Version.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -40,13 +40,13 @@
 
 namespace whale {
 
-/// Created at the beginning of `main`: sets up LLVM and the runtime, and prints
+/// Created at the beginning of `main`: sets up LLVM and the process, and prints
 /// LLVM's fatal errors ("LLVM ERROR") as one line like other errors.
 class LLVMTool {
 public:
   LLVMTool(int &argc, char **&argv)
       : init(argc, argv, /*InstallPipeSignalExitHandler=*/false) {
-    runtime::beginTool();
+    system::beginTool();
     llvm::install_fatal_error_handler(reportFatalError, this);
     llvm::install_bad_alloc_error_handler(reportFatalError, this);
     llvm::cl::SetVersionPrinter(
@@ -61,9 +61,9 @@ public:
   /// Prints a failure as one line; the location may be empty. Returns the exit
   /// status.
   static int fail(const llvm::Twine &location, const llvm::Twine &text) {
-    std::string prefix = format::diagnosticLine(location.str());
-    std::string line = format::diagnosticLine(text.str());
-    runtime::stopIfAbandoned();
+    std::string prefix = system::diagnosticLine(location.str());
+    std::string line = system::diagnosticLine(text.str());
+    system::stopIfAbandoned();
     llvm::errs() << prefix << (prefix.empty() ? "" : ": ") << "error: " << line
                  << "\n";
     return 1;
@@ -157,10 +157,10 @@ private:
       prefix = "cannot write " +
                (output.empty() ? "the standard output" : "'" + output + "'") +
                ": ";
-    runtime::abandonStaging();
+    system::abandonStaging();
     if (keptError >= 0)
       dup2(keptError, STDERR_FILENO);
-    std::string line = format::diagnosticLine(prefix + text.str());
+    std::string line = system::diagnosticLine(prefix + text.str());
     std::fprintf(stderr, "error: %s\n", line.c_str());
     CleanErrors::finish();
     std::_Exit(1);

@@ -36,7 +36,7 @@ Expected<runtime::NvJitLink> whale::openNvJitLink(StringRef arch) {
   } else {
     for (const char *name : {"libnvJitLink.so.13", "libnvJitLink.so.12"}) {
       places.emplace_back(name);
-      for (const std::filesystem::path &folder : runtime::libraryDirectories())
+      for (const std::filesystem::path &folder : system::libraryDirectories())
         places.push_back((folder / name).string());
     }
   }
@@ -48,7 +48,7 @@ Expected<runtime::NvJitLink> whale::openNvJitLink(StringRef arch) {
     if (!file)
       continue;
     runtime::NvJitLink library;
-    if (const char *missing = runtime::fill(library, file))
+    if (const char *missing = system::fill(library, file))
       return createStringError(Twine(place) + " lacks the function " + missing);
     if (knows(library, arch))
       return library;

@@ -36,7 +36,7 @@ public:
   /// For statuses of libraries that have no text for them.
   void check(const char *function, int status) const;
   template <typename... Parameters, typename... Arguments>
-  void call(const Entry<int(Parameters...)> &entry,
+  void call(const system::Entry<int(Parameters...)> &entry,
             Arguments... arguments) const {
     check(entry.symbol, entry.function(arguments...));
   }

@@ -90,7 +90,7 @@ private:
 
   /// What a routine asks for of its workspace.
   template <typename Signature, typename... Arguments>
-  int elements(const Entry<Signature> &size, Arguments... arguments) {
+  int elements(const system::Entry<Signature> &size, Arguments... arguments) {
     int count = 0;
     context.call(size, handle, arguments..., &count);
     return count;

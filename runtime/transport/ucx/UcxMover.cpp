@@ -25,7 +25,7 @@
 
 #include "HostId.h"
 #include "transport/message/Mover.h"
-#include "whale/Runtime/LateLibrary.h"
+#include "whale/System/LateLibrary.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -91,7 +91,7 @@ struct Ucx {
     setenv("UCX_LOG_LEVEL", "fatal", /*overwrite=*/0);
     setenv("UCX_HANDLE_ERRORS", "none", /*overwrite=*/0);
     setenv("UCX_DEBUG_SIGNO", "0", /*overwrite=*/0);
-    DeclaredLibrary library(
+    system::DeclaredLibrary library(
         "libucp.so.0", "UCX",
         "which moves data between processes (Debian's libucx0)");
     WHALE_UCX_FUNCTIONS(WHALE_FIND_FUNCTION)

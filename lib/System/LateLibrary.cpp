@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/LateLibrary.h"
-#include "whale/Runtime/Types.h"
+#include "whale/System/LateLibrary.h"
+#include "whale/System/Error.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 
 namespace fs = std::filesystem;
 
-namespace whale::runtime {
+namespace whale::system {
 
 DeclaredLibrary::DeclaredLibrary(const char *file, const char *name,
                                  const char *what)
@@ -77,4 +77,4 @@ std::vector<fs::path> libraryDirectories() {
   return directories;
 }
 
-} // namespace whale::runtime
+} // namespace whale::system

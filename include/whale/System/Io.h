@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_IO_H
-#define WHALE_RUNTIME_IO_H
+#ifndef WHALE_SYSTEM_IO_H
+#define WHALE_SYSTEM_IO_H
 
-#include "whale/Runtime/Staging.h"
+#include "whale/System/Staging.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-namespace whale::runtime {
+namespace whale::system {
 
 /// A file's bytes, mapped privately: writing to them never reaches the file. A
 /// device that has none (/dev/null) is an empty file. Throws Error naming the
@@ -64,6 +64,6 @@ private:
   FILE *file = nullptr;
 };
 
-} // namespace whale::runtime
+} // namespace whale::system
 
-#endif // WHALE_RUNTIME_IO_H
+#endif // WHALE_SYSTEM_IO_H

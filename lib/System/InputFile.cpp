@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/InputFile.h"
+#include "whale/System/InputFile.h"
 
-#include "whale/Runtime/Types.h"
+#include "whale/System/Error.h"
 
 #include <cerrno>
 #include <cstring>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace whale::runtime {
+namespace whale::system {
 
 InputFile::InputFile(const std::string &path, Dash dash)
     : isStandard(dash == Dash::Standard && path == "-") {
@@ -75,4 +75,4 @@ void InputFile::check() {
     fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
 }
 
-} // namespace whale::runtime
+} // namespace whale::system

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_TOOL_H
-#define WHALE_RUNTIME_TOOL_H
+#ifndef WHALE_SYSTEM_TOOL_H
+#define WHALE_SYSTEM_TOOL_H
 
-namespace whale::runtime {
+namespace whale::system {
 
 /// To be called first in `main` (after LLVM's own handlers, if it has them):
 ///
@@ -20,6 +20,6 @@ namespace whale::runtime {
 /// - What is opened later is never taken for a closed standard stream.
 void beginTool();
 
-} // namespace whale::runtime
+} // namespace whale::system
 
-#endif // WHALE_RUNTIME_TOOL_H
+#endif // WHALE_SYSTEM_TOOL_H

@@ -11,15 +11,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_LATELIBRARY_H
-#define WHALE_RUNTIME_LATELIBRARY_H
+#ifndef WHALE_SYSTEM_LATELIBRARY_H
+#define WHALE_SYSTEM_LATELIBRARY_H
 
 #include <dlfcn.h>
 
 #include <filesystem>
 #include <vector>
 
-namespace whale::runtime {
+namespace whale::system {
 
 /// One row of a table of functions: null until the library has been opened, or
 /// a test has put its own function there.
@@ -33,7 +33,7 @@ struct Entry {
 // What a table is made of: a list of FUNCTION(member, symbol, signature) of the
 // library's functions, and one of VALUE(name, symbol, number) of its constants.
 #define WHALE_LIBRARY_ENTRY(member, symbol, ...)                               \
-  ::whale::runtime::Entry<__VA_ARGS__> member{#symbol};
+  ::whale::system::Entry<__VA_ARGS__> member{#symbol};
 #define WHALE_LIBRARY_VISIT(member, ...) visit(member);
 #define WHALE_LIBRARY_VALUE(name, symbol, number)                              \
   inline constexpr int name = number;
@@ -80,6 +80,6 @@ private:
 /// the site-packages that Whale, VIRTUAL_ENV or CONDA_PREFIX is in.
 std::vector<std::filesystem::path> libraryDirectories();
 
-} // namespace whale::runtime
+} // namespace whale::system
 
-#endif // WHALE_RUNTIME_LATELIBRARY_H
+#endif // WHALE_SYSTEM_LATELIBRARY_H

@@ -1,4 +1,4 @@
-//===- Checksum.h - Detect damaged programs ---------------------*- C++ -*-===//
+//===- Checksum.h - Detect damaged files ------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,19 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The hashes of checksums.txt (docs/program-format.md). Header-only.
+// The hash of a program's files (docs/program-format.md). Header-only.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_PROGRAMFORMAT_CHECKSUM_H
-#define WHALE_PROGRAMFORMAT_CHECKSUM_H
+#ifndef WHALE_SYSTEM_CHECKSUM_H
+#define WHALE_SYSTEM_CHECKSUM_H
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
-namespace whale::format {
+namespace whale::system {
 
 /// Incremental 64-bit FNV-1a. Detects accidental damage, not forgeries.
 class Checksum {
@@ -44,11 +44,6 @@ private:
   uint64_t hash = 0xcbf29ce484222325;
 };
 
-/// Returns the line of checksums.txt for a file with that hash.
-inline std::string checksumLine(std::string_view file, std::string_view hash) {
-  return std::string(hash) + "  " + std::string(file) + "\n";
-}
+} // namespace whale::system
 
-} // namespace whale::format
-
-#endif // WHALE_PROGRAMFORMAT_CHECKSUM_H
+#endif // WHALE_SYSTEM_CHECKSUM_H

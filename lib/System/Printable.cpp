@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/ProgramFormat/Printable.h"
+#include "whale/System/Printable.h"
 
 #include <algorithm>
 #include <cstdint>
 
-namespace whale::format {
+namespace whale::system {
 
 /// A word longer than `limit` bytes is cut to `head` bytes at its beginning and
 /// `tail` at its end; likewise a whole line. The limits keep file names of a
@@ -106,4 +106,4 @@ std::string diagnosticLine(std::string_view text) {
   return shortened(result, lineLengths);
 }
 
-} // namespace whale::format
+} // namespace whale::system

@@ -12,15 +12,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_PROGRAMFORMAT_ERROR_H
-#define WHALE_PROGRAMFORMAT_ERROR_H
+#ifndef WHALE_SYSTEM_ERROR_H
+#define WHALE_SYSTEM_ERROR_H
 
-#include "whale/ProgramFormat/Printable.h"
+#include "whale/System/Printable.h"
 
 #include <stdexcept>
 #include <string_view>
 
-namespace whale::format {
+namespace whale::system {
 
 /// The message names the file, field, tensor, or rank and instruction that
 /// caused the failure. It is one printable line (names are escaped) without the
@@ -31,6 +31,6 @@ public:
       : std::runtime_error(diagnosticLine(text)) {}
 };
 
-} // namespace whale::format
+} // namespace whale::system
 
-#endif // WHALE_PROGRAMFORMAT_ERROR_H
+#endif // WHALE_SYSTEM_ERROR_H

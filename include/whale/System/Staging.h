@@ -21,14 +21,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_STAGING_H
-#define WHALE_RUNTIME_STAGING_H
+#ifndef WHALE_SYSTEM_STAGING_H
+#define WHALE_SYSTEM_STAGING_H
 
 #include <filesystem>
 #include <functional>
 #include <sys/types.h>
 
-namespace whale::runtime {
+namespace whale::system {
 
 /// The place beside a target where what will replace it is made. All functions
 /// throw std::system_error.
@@ -77,6 +77,6 @@ void abandonStaging();
 /// error is printed, which may come of what was removed.
 void stopIfAbandoned();
 
-} // namespace whale::runtime
+} // namespace whale::system
 
-#endif // WHALE_RUNTIME_STAGING_H
+#endif // WHALE_SYSTEM_STAGING_H

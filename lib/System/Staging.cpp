@@ -17,9 +17,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/Staging.h"
+#include "whale/System/Staging.h"
 
-#include "whale/ProgramFormat/Checksum.h"
+#include "whale/System/Checksum.h"
 
 #include <cerrno>
 #include <chrono>
@@ -36,7 +36,7 @@
 
 namespace fs = std::filesystem;
 
-namespace whale::runtime {
+namespace whale::system {
 
 [[noreturn]] static void fail(int code) {
   throw std::system_error(code, std::generic_category());
@@ -54,7 +54,7 @@ static std::string prefixOf(const fs::path &target) {
   // A name may have 255 bytes.
   constexpr size_t longest = 200;
   if (name.size() > longest)
-    name = name.substr(0, longest) + "-" + format::Checksum::of(name);
+    name = name.substr(0, longest) + "-" + Checksum::of(name);
   return "." + name + ".whale-";
 }
 
@@ -385,4 +385,4 @@ void Staging::commitDirectory(
   remove();
 }
 
-} // namespace whale::runtime
+} // namespace whale::system

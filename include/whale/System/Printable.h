@@ -12,13 +12,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_PROGRAMFORMAT_PRINTABLE_H
-#define WHALE_PROGRAMFORMAT_PRINTABLE_H
+#ifndef WHALE_SYSTEM_PRINTABLE_H
+#define WHALE_SYSTEM_PRINTABLE_H
 
 #include <string>
 #include <string_view>
 
-namespace whale::format {
+namespace whale::system {
 
 /// Returns the text as one line of UTF-8: line ends and tabs become spaces;
 /// bytes of other control characters, of characters that change the direction
@@ -29,6 +29,6 @@ std::string escaped(std::string_view text);
 /// their beginning and end, with "..." between them. Idempotent.
 std::string diagnosticLine(std::string_view text);
 
-} // namespace whale::format
+} // namespace whale::system
 
-#endif // WHALE_PROGRAMFORMAT_PRINTABLE_H
+#endif // WHALE_SYSTEM_PRINTABLE_H

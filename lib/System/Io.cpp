@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/Io.h"
+#include "whale/System/Io.h"
 
-#include "whale/Runtime/InputFile.h"
-#include "whale/Runtime/Types.h"
+#include "whale/System/Error.h"
+#include "whale/System/InputFile.h"
 
 #include <cerrno>
 #include <charconv>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace whale::runtime {
+namespace whale::system {
 
 MappedFile::MappedFile(const std::filesystem::path &path) {
   try {
@@ -138,4 +138,4 @@ void FileWriter::commit() {
   }
 }
 
-} // namespace whale::runtime
+} // namespace whale::system

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/Tool.h"
+#include "whale/System/Tool.h"
 
-#include "whale/Runtime/Staging.h"
+#include "whale/System/Staging.h"
 
 #include <array>
 #include <cerrno>
@@ -18,7 +18,7 @@
 #include <thread>
 #include <unistd.h>
 
-namespace whale::runtime {
+namespace whale::system {
 
 static constexpr std::array endingSignals = {SIGHUP, SIGINT, SIGTERM, SIGXCPU};
 
@@ -93,4 +93,4 @@ void beginTool() {
   handleSignals();
 }
 
-} // namespace whale::runtime
+} // namespace whale::system

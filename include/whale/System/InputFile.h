@@ -11,14 +11,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_INPUTFILE_H
-#define WHALE_RUNTIME_INPUTFILE_H
+#ifndef WHALE_SYSTEM_INPUTFILE_H
+#define WHALE_SYSTEM_INPUTFILE_H
 
 #include <cstddef>
 #include <optional>
 #include <string>
 
-namespace whale::runtime {
+namespace whale::system {
 
 /// A file that is open for reading, closed by the destructor.
 class InputFile {
@@ -55,6 +55,6 @@ private:
   std::string beginning;
 };
 
-} // namespace whale::runtime
+} // namespace whale::system
 
-#endif // WHALE_RUNTIME_INPUTFILE_H
+#endif // WHALE_SYSTEM_INPUTFILE_H

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/ProgramFormat/Printable.h"
+#include "whale/System/Printable.h"
 
 #include "gtest/gtest.h"
 
-using namespace whale::format;
+using namespace whale::system;
 using std::string;
 using std::string_view;
 
