@@ -27,8 +27,8 @@
 #include "job/Handshake.h"
 #include "program/CheckedFiles.h"
 #include "program/SharedProgram.h"
+#include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/ProgramFormat/ReadProgram.h"
-#include "whale/Runtime/ProgramPlace.h"
 #include "whale/Runtime/Scratch.h"
 #include "whale/System/Checksum.h"
 
@@ -157,10 +157,10 @@ Program Program::load(const std::filesystem::path &path,
                       const LoadOptions &options) {
   // Once it is loaded, its files are not needed any more.
   SharedProgram shared(path, options.job.get());
-  return readProgram(shared.path(),
-                     [&](const std::filesystem::path &directory) {
-                       return Program(State::load(directory, options));
-                     });
+  return format::readProgramDirectory(
+      shared.path(), [&](const std::filesystem::path &directory) {
+        return Program(State::load(directory, options));
+      });
 }
 
 static format::ReadFile tableReader(const CheckedFiles &files) {

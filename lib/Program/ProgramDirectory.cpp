@@ -8,8 +8,8 @@
 
 #include "ProgramDirectory.h"
 
+#include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/ProgramFormat/WriteProgram.h"
-#include "whale/Runtime/ProgramPlace.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/System/Checksum.h"
 
@@ -35,7 +35,7 @@ ProgramDirectory::create(llvm::StringRef target) {
     directory.target = "/";
   try {
     directory.staging = std::make_unique<system::Staging>(target.str());
-    if (!runtime::mayHoldProgram(directory.staging->target()))
+    if (!format::mayHoldProgram(directory.staging->target()))
       return failure(directory.target,
                      "something that is no program, or holds other files too, "
                      "is there");
@@ -76,7 +76,7 @@ llvm::Error ProgramDirectory::commit() {
   if (llvm::Error error = write("checksums.txt", checksums))
     return error;
   try {
-    staging->commitDirectory(runtime::mayHoldProgram);
+    staging->commitDirectory(format::mayHoldProgram);
   } catch (const std::system_error &error) {
     return failure(target, error.code().message());
   }

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Module.h"
-#include "whale/Runtime/ProgramPlace.h"
+#include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/System/Staging.h"
 
 #include <nanobind/nanobind.h>
@@ -23,7 +23,7 @@
 #include <system_error>
 
 namespace nb = nanobind;
-using namespace whale::runtime;
+using namespace whale;
 
 namespace {
 /// Calls `action` without Python's lock; its failures become OSErrors of
@@ -53,23 +53,23 @@ public:
   }
   std::string place() const { return get().place().string(); }
   void commit() {
-    guarded(path, [&] { get().commitDirectory(mayHoldProgram); });
+    guarded(path, [&] { get().commitDirectory(format::mayHoldProgram); });
     staging.reset();
   }
   void discard() { staging.reset(); }
 
 private:
-  const whale::system::Staging &get() const {
+  const system::Staging &get() const {
     if (!staging)
       throw nb::value_error("there is nothing staged any more");
     return *staging;
   }
-  whale::system::Staging &get() {
-    return const_cast<whale::system::Staging &>(std::as_const(*this).get());
+  system::Staging &get() {
+    return const_cast<system::Staging &>(std::as_const(*this).get());
   }
 
   std::string path;
-  std::optional<whale::system::Staging> staging;
+  std::optional<system::Staging> staging;
 };
 } // namespace
 
@@ -85,7 +85,7 @@ void whale::python::bindFiles(nb::module_ &module) {
       [](const std::string &path) {
         bool mayHold = false;
         guarded(path, [&] {
-          mayHold = mayHoldProgram(whale::system::followLinks(path));
+          mayHold = format::mayHoldProgram(system::followLinks(path));
         });
         return mayHold;
       },
@@ -93,22 +93,23 @@ void whale::python::bindFiles(nb::module_ &module) {
   module.def(
       "read_program",
       [](const std::string &path, const nb::callable &read) {
-        return readProgram(path, [&](const std::filesystem::path &directory) {
-          return nb::object(read(directory.string()));
-        });
+        return format::readProgramDirectory(
+            path, [&](const std::filesystem::path &directory) {
+              return nb::object(read(directory.string()));
+            });
       },
       nb::arg("path"), nb::arg("read"));
   module.def(
       "pack_program",
       [](const std::string &directory) {
-        std::string packed = packProgram(directory);
+        std::string packed = format::packProgram(directory);
         return nb::bytes(packed.data(), packed.size());
       },
       nb::arg("directory"), "The files of a program as bytes.");
   module.def(
       "unpack_program",
       [](const nb::bytes &packed, const std::string &directory) {
-        unpackProgram({packed.c_str(), packed.size()}, directory);
+        format::unpackProgram({packed.c_str(), packed.size()}, directory);
       },
       nb::arg("packed"), nb::arg("directory"),
       "Makes the directory of a program of such bytes.");

@@ -7,21 +7,24 @@
 //===----------------------------------------------------------------------===//
 //
 // A frame is the length of what follows (4 bytes, little-endian), its kind (1
-// byte) and its fields. Numbers are 8 bytes, little-endian; a text is its
-// length as a number and its bytes.
+// byte) and its fields.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_JOB_FRAMES_H
 #define WHALE_RUNTIME_JOB_FRAMES_H
 
+#include "whale/System/Fields.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace whale::runtime::job {
+
+using system::FieldReader;
+using system::FieldWriter;
 
 enum class Kind : uint8_t {
   Hello = 1, ///< see Hello
@@ -47,32 +50,6 @@ inline constexpr size_t membersBytes = size_t(1) << 31;
 /// Most bytes that a process gathers; what many give together has to fit in a
 /// frame, too.
 inline constexpr size_t mostGathered = size_t(1) << 30;
-
-/// Writes fields.
-class FieldWriter {
-public:
-  FieldWriter &number(uint64_t value);
-  FieldWriter &text(std::string_view value);
-  std::string take() { return std::move(bytes); }
-
-private:
-  std::string bytes;
-};
-
-/// Reads fields; nothing once they are not what was asked for.
-class FieldReader {
-public:
-  explicit FieldReader(std::string_view bytes) : bytes(bytes) {}
-  uint64_t number();
-  std::string text();
-  /// Whether all fields were read, and no others are there.
-  bool isComplete() const { return isRight && bytes.empty(); }
-  bool isWrong() const { return !isRight; }
-
-private:
-  std::string_view bytes;
-  bool isRight = true;
-};
 
 std::string encode(Kind kind, std::string_view fields);
 

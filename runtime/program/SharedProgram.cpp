@@ -8,7 +8,7 @@
 
 #include "program/SharedProgram.h"
 
-#include "whale/Runtime/ProgramPlace.h"
+#include "whale/ProgramFormat/ProgramPlace.h"
 
 #include <algorithm>
 #include <unistd.h>
@@ -21,7 +21,7 @@ SharedProgram::SharedProgram(const fs::path &path, Job *job) : directory(path) {
   if (!job || job->processes() == 1)
     return;
   std::error_code error;
-  bool isHere = fs::is_directory(locateProgram(path), error);
+  bool isHere = fs::is_directory(format::locateProgram(path), error);
   std::vector<std::string> all =
       job->allGather("who has the program", isHere ? "yes" : "no");
   if (std::ranges::count(all, "no") == 0)
@@ -30,7 +30,7 @@ SharedProgram::SharedProgram(const fs::path &path, Job *job) : directory(path) {
     throw Error(path.string() + ": process 0 has no such program directory");
   std::string mine;
   if (job->process() == 0)
-    mine = readProgram(path, packProgram);
+    mine = format::readProgramDirectory(path, format::packProgram);
   std::string packed = job->allGather("the program", mine)[0];
   if (isHere)
     return;
@@ -39,7 +39,7 @@ SharedProgram::SharedProgram(const fs::path &path, Job *job) : directory(path) {
   copy.emplace(fs::temp_directory_path() /
                ("whale-" + std::to_string(geteuid())));
   directory = copy->place();
-  unpackProgram(packed, directory);
+  format::unpackProgram(packed, directory);
 }
 
 } // namespace whale::runtime

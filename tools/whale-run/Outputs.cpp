@@ -8,7 +8,7 @@
 
 #include "Outputs.h"
 
-#include "whale/Runtime/ProgramPlace.h"
+#include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/Runtime/Safetensors.h"
 #include "whale/System/Staging.h"
 
@@ -35,7 +35,8 @@ void whale::runtime::checkFiles(const Options &options) {
     if (path.empty() || fs::is_character_file(path, error))
       return;
     fs::path at = place(path);
-    if (at.parent_path() == program && isProgramFile(at.filename().string()))
+    if (at.parent_path() == program &&
+        whale::format::isProgramFile(at.filename().string()))
       throw Error(flag + ": " + path + " is the file of the program too");
     auto [other, isNew] = usedAs.try_emplace(at, flag);
     if (!isNew)

@@ -23,9 +23,9 @@
 #include "Outputs.h"
 #include "ReadNetwork.h"
 #include "RunSteps.h"
+#include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/Runtime/Job.h"
 #include "whale/Runtime/Program.h"
-#include "whale/Runtime/ProgramPlace.h"
 #include "whale/System/Checksum.h"
 #include "whale/System/Io.h"
 #include "whale/System/Printable.h"
@@ -167,10 +167,11 @@ static void redirect(const std::string &directory, int64_t process) {
 /// may come from another process.
 static std::string checksumOf(const std::string &program) {
   try {
-    return readProgram(program, [](const std::filesystem::path &directory) {
-      return whale::system::Checksum::of(
-          whale::system::MappedFile(directory / "manifest.json").text());
-    });
+    return whale::format::readProgramDirectory(
+        program, [](const std::filesystem::path &directory) {
+          return whale::system::Checksum::of(
+              whale::system::MappedFile(directory / "manifest.json").text());
+        });
   } catch (const std::exception &) {
     return "";
   }

@@ -25,19 +25,6 @@ std::vector<Frame> decodeAll(std::string &bytes, bool &isWrong,
   return frames;
 }
 
-TEST(Frames, FieldsComeBack) {
-  std::string binary("\0\n\xff", 3);
-  std::string fields =
-      FieldWriter().number(~uint64_t(0)).text(binary).text("").take();
-  FieldReader reader(fields);
-  EXPECT_EQ(reader.number(), ~uint64_t(0));
-  EXPECT_EQ(reader.text(), binary);
-  EXPECT_EQ(reader.text(), "");
-  EXPECT_TRUE(reader.isComplete());
-  EXPECT_EQ(reader.text(), "");
-  EXPECT_TRUE(reader.isWrong());
-}
-
 TEST(Frames, ComeInPieces) {
   std::string all;
   for (int i = 0; i < 20; ++i)

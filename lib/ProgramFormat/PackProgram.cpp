@@ -6,17 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "job/Frames.h"
-#include "whale/Runtime/ProgramPlace.h"
-#include "whale/Runtime/Types.h"
+#include "whale/ProgramFormat/ProgramPlace.h"
+
+#include "whale/System/Error.h"
+#include "whale/System/Fields.h"
 #include "whale/System/Io.h"
 
 namespace fs = std::filesystem;
 
-namespace whale::runtime {
+namespace whale::format {
 
 std::string packProgram(const fs::path &directory) {
-  job::FieldWriter fields;
+  system::FieldWriter fields;
   for (const fs::directory_entry &entry : fs::directory_iterator(directory)) {
     std::string name = entry.path().filename().string();
     if (isProgramFile(name))
@@ -27,12 +28,12 @@ std::string packProgram(const fs::path &directory) {
 
 void unpackProgram(const std::string &packed, const fs::path &directory) {
   fs::create_directory(directory);
-  job::FieldReader fields(packed);
+  system::FieldReader fields(packed);
   while (!fields.isComplete()) {
     std::string name = fields.text(), bytes = fields.text();
     // The sender decides what a file contains, but not where it is.
     if (fields.isWrong() || !isProgramFile(name))
-      throw Error("the first process has sent what is no program");
+      throw system::Error("the first process has sent what is no program");
     system::FileWriter file(directory / name);
     file.write(bytes);
     file.flush();
@@ -40,4 +41,4 @@ void unpackProgram(const std::string &packed, const fs::path &directory) {
   }
 }
 
-} // namespace whale::runtime
+} // namespace whale::format

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/ProgramPlace.h"
+#include "whale/ProgramFormat/ProgramPlace.h"
 
-#include "whale/Runtime/Types.h"
+#include "whale/System/Error.h"
 #include "whale/System/Io.h"
 #include "whale/System/Staging.h"
 
@@ -22,7 +22,7 @@
 
 namespace fs = std::filesystem;
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// Whether the text of a manifest says that it is one of Whale's; other tools
 /// have manifests of that name too.
@@ -88,7 +88,7 @@ bool mayHoldProgram(const fs::path &path) {
     throw std::system_error(errno, std::generic_category());
   try {
     return saysWhale(system::MappedFile(manifest).text());
-  } catch (const Error &) {
+  } catch (const system::Error &) {
     return false;
   }
 }
@@ -115,4 +115,4 @@ DirectoryIdentity DirectoryIdentity::of(const fs::path &directory) {
   return {status.st_dev, status.st_ino};
 }
 
-} // namespace whale::runtime
+} // namespace whale::format

@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_PROGRAMPLACE_H
-#define WHALE_RUNTIME_PROGRAMPLACE_H
+#ifndef WHALE_PROGRAMFORMAT_PROGRAMPLACE_H
+#define WHALE_PROGRAMFORMAT_PROGRAMPLACE_H
 
 #include <filesystem>
 #include <string_view>
 #include <sys/types.h>
 
-namespace whale::runtime {
+namespace whale::format {
 
 /// Whether a program's directory may hold a file of that name.
 bool isProgramFile(std::string_view name);
@@ -32,7 +32,7 @@ std::filesystem::path locateProgram(const std::filesystem::path &path);
 std::string packProgram(const std::filesystem::path &directory);
 
 /// Makes the directory of what another process has packed, of which only files
-/// of programs are taken. Throws Error.
+/// of programs are taken. Throws system::Error.
 void unpackProgram(const std::string &packed,
                    const std::filesystem::path &directory);
 
@@ -47,7 +47,7 @@ struct DirectoryIdentity {
 /// Calls `read` with the directory of a program. One that was replaced while it
 /// was read is read again: no caller gets parts of two.
 template <typename Read>
-auto readProgram(const std::filesystem::path &path, Read read) {
+auto readProgramDirectory(const std::filesystem::path &path, Read read) {
   constexpr int mostTries = 20;
   for (int tries = 1;; ++tries) {
     std::filesystem::path directory = locateProgram(path);
@@ -67,6 +67,6 @@ auto readProgram(const std::filesystem::path &path, Read read) {
   }
 }
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_PROGRAMPLACE_H
+#endif // WHALE_PROGRAMFORMAT_PROGRAMPLACE_H
