@@ -60,7 +60,9 @@ LibraryFunction prepareAttentionGradient(const LibraryRequest &request) {
   return prepareAttention(request, true);
 }
 
-const EmulatorFunctions &emulatorFunctions() { fail("emulated kernels"); }
+const format::EmulatorFunctions &emulatorFunctions() {
+  fail("emulated kernels");
+}
 
 void setEmulatorSeed(uint64_t) {}
 

@@ -37,6 +37,9 @@
 #include <vector>
 
 namespace whale::runtime {
+
+using namespace format;
+
 namespace {
 
 namespace context = boost::context;

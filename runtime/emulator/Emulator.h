@@ -9,7 +9,7 @@
 #ifndef WHALE_RUNTIME_EMULATOR_EMULATOR_H
 #define WHALE_RUNTIME_EMULATOR_EMULATOR_H
 
-#include "whale/Runtime/Emulator.h"
+#include "whale/ProgramFormat/Emulator.h"
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ namespace whale::runtime {
 
 /// What emulated kernels call. Each thread of a block that waits is a fiber;
 /// where they all wait, barriers and shuffles that are complete let them go on.
-const EmulatorFunctions &emulatorFunctions();
+const format::EmulatorFunctions &emulatorFunctions();
 
 /// In which order the threads of a block run, from now on and on all threads of
 /// this process: 0 is by number, any other seed some permutation for each turn.

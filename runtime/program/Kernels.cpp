@@ -84,7 +84,8 @@ KernelLibrary::KernelLibrary(const std::filesystem::path &path) {
     throw Error(path.string() + ": cannot be loaded: " + dlerror());
   loaded.names.insert(name);
   if (void *table = dlsym(handle, "whale_emulator")) {
-    *static_cast<const EmulatorFunctions **>(table) = &emulatorFunctions();
+    *static_cast<const format::EmulatorFunctions **>(table) =
+        &emulatorFunctions();
     emulated = true;
   }
 }

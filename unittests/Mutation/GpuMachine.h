@@ -91,7 +91,7 @@ public:
     cantFail(jit->addIRModule(
         library, orc::ThreadSafeModule(std::move(module), context)));
     auto **functions = cantFail(jit->lookup(library, "whale_emulator"))
-                           .toPtr<const runtime::EmulatorFunctions **>();
+                           .toPtr<const format::EmulatorFunctions **>();
     *functions = &runtime::emulatorFunctions();
     return cantFail(jit->lookup(library, name)).toPtr<void *>();
   }

@@ -62,7 +62,7 @@ static constexpr uintptr_t kSmall = 64 * 1024;
 static std::vector<SmallBuffer> smallBuffers;
 
 static void observe(const void *address, int32_t bytes, int32_t kind) {
-  if (kind & runtime::kOfSharedMemory)
+  if (kind & whale::format::kOfSharedMemory)
     return;
   auto first = reinterpret_cast<uintptr_t>(address);
   auto small = find_if(smallBuffers, [&](const SmallBuffer &buffer) {
@@ -71,7 +71,7 @@ static void observe(const void *address, int32_t bytes, int32_t kind) {
   auto &reads = small != smallBuffers.end() ? small->hasRead : hasRead;
   for (uintptr_t at = first / kSector; at <= (first + bytes - 1) / kSector;
        ++at)
-    if (kind & runtime::kWrites)
+    if (kind & whale::format::kWrites)
       hasWritten.insert(at);
     else if (!hasWritten.contains(at))
       reads.insert(at);

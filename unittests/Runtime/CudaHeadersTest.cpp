@@ -17,7 +17,7 @@
 #include "cuda/Fft.h"
 #include "cuda/Nccl.h"
 #include "cuda/Solver.h"
-#include "whale/Runtime/NvJitLink.h"
+#include "whale/Target/CUDA/NvJitLink.h"
 
 #include <gtest/gtest.h>
 

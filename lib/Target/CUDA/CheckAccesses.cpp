@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckAccesses.h"
-#include "whale/Runtime/Emulator.h"
+#include "whale/ProgramFormat/Emulator.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/InstIterator.h"
@@ -116,8 +116,8 @@ Error whale::checkAccesses(Function &body,
       return b.CreateAddrSpaceCast(value, pointer);
     };
     int kind =
-        (isa<StoreInst>(instruction) ? runtime::kWrites : runtime::kReads) +
-        (array.isShared ? runtime::kOfSharedMemory : 0);
+        (isa<StoreInst>(instruction) ? format::kWrites : format::kReads) +
+        (array.isShared ? format::kOfSharedMemory : 0);
     auto *checker =
         FunctionType::get(pointer,
                           {pointer, pointer, b.getInt64Ty(), pointer,

@@ -139,7 +139,7 @@ static Operation *findKernel(ModuleOp kernels, const Ptx &ptx, size_t text,
 /// module, as functions of libdevice, is in it once, and so are an ELF file's
 /// tables; with several, modules are linked in parallel.
 static LogicalResult linkCubins(Ptx &ptx, ModuleOp kernels, StringRef arch) {
-  llvm::Expected<runtime::NvJitLink> library = openNvJitLink(arch);
+  llvm::Expected<NvJitLink> library = openNvJitLink(arch);
   if (!library) {
     kernels.emitRemark("the kernels are PTX alone, which the driver compiles "
                        "when the program is loaded: ")

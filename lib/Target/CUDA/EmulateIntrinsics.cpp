@@ -27,7 +27,7 @@
 #include "CheckAccesses.h"
 #include "EmulateArithmetic.h"
 #include "LowerToNvvm.h"
-#include "whale/Runtime/Emulator.h"
+#include "whale/ProgramFormat/Emulator.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 
 #include "llvm/Analysis/ValueTracking.h"
@@ -47,7 +47,7 @@ namespace {
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// The fields of runtime::EmulatedThread and of its functions.
+/// The fields of format::EmulatedThread and of its functions.
 enum ThreadField { kFunctions, kSharedMemory, kThread, kBlock };
 enum TableField { kRun, kBarrier, kShuffle, kAccess };
 
@@ -72,7 +72,7 @@ Value *loadFunction(IRBuilder<> &b, Value *self, TableField function) {
 /// shfl.sync of 32 bits; with a predicate it returns a pair.
 Value *emulateShuffle(IRBuilder<> &b, CallBase &call, StringRef name,
                       Value *self) {
-  using runtime::ShuffleMode;
+  using format::ShuffleMode;
   name.consume_front("shfl.sync.");
   auto mode = StringSwitch<ShuffleMode>(name.split('.').first)
                   .Case("up", ShuffleMode::Up)

@@ -18,17 +18,17 @@ using namespace whale;
 
 /// Whether a library makes code for an architecture: earlier ones don't know
 /// later ones.
-static bool knows(const runtime::NvJitLink &library, StringRef arch) {
+static bool knows(const NvJitLink &library, StringRef arch) {
   std::string option = ("-arch=" + arch).str();
   const char *options[] = {option.c_str()};
-  runtime::LinkHandle handle = nullptr;
+  LinkHandle handle = nullptr;
   if (library.create.function(&handle, 1, options))
     return false;
   library.destroy.function(&handle);
   return true;
 }
 
-Expected<runtime::NvJitLink> whale::openNvJitLink(StringRef arch) {
+Expected<NvJitLink> whale::openNvJitLink(StringRef arch) {
   SmallVector<std::string> places;
   const char *given = std::getenv("WHALE_NVJITLINK");
   if (given) {
@@ -47,7 +47,7 @@ Expected<runtime::NvJitLink> whale::openNvJitLink(StringRef arch) {
         place.empty() ? nullptr : dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!file)
       continue;
-    runtime::NvJitLink library;
+    NvJitLink library;
     if (const char *missing = system::fill(library, file))
       return createStringError(Twine(place) + " lacks the function " + missing);
     if (knows(library, arch))
@@ -66,16 +66,16 @@ Expected<runtime::NvJitLink> whale::openNvJitLink(StringRef arch) {
       "nvidia-nvjitlink");
 }
 
-Expected<std::string> whale::linkCubin(const runtime::NvJitLink &library,
+Expected<std::string> whale::linkCubin(const NvJitLink &library,
                                        const std::string &ptx, StringRef arch) {
-  runtime::LinkHandle handle = nullptr;
+  LinkHandle handle = nullptr;
   llvm::scope_exit destroy([&] {
     if (handle)
       library.destroy.function(&handle);
   });
   std::string option = ("-arch=" + arch).str();
   const char *options[] = {option.c_str()};
-  auto fail = [&](const char *symbol, runtime::LinkStatus status) -> Error {
+  auto fail = [&](const char *symbol, LinkStatus status) -> Error {
     std::string log;
     size_t size = 0;
     if (handle && !library.getLogSize.function(handle, &size) && size > 1) {
@@ -92,8 +92,8 @@ Expected<std::string> whale::linkCubin(const runtime::NvJitLink &library,
   if (auto status = library.create.function(&handle, 1, options))
     return fail(library.create.symbol, status);
   // With the zero at its end, as a C string.
-  if (auto status = library.addData.function(
-          handle, runtime::kInputPtx, ptx.c_str(), ptx.size() + 1, "kernels"))
+  if (auto status = library.addData.function(handle, kInputPtx, ptx.c_str(),
+                                             ptx.size() + 1, "kernels"))
     return fail(library.addData.symbol, status);
   if (auto status = library.complete.function(handle))
     return fail(library.complete.symbol, status);

@@ -9,7 +9,7 @@
 #ifndef WHALE_LIB_TARGET_CUDA_LINKCUBIN_H
 #define WHALE_LIB_TARGET_CUDA_LINKCUBIN_H
 
-#include "whale/Runtime/NvJitLink.h"
+#include "whale/Target/CUDA/NvJitLink.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -21,11 +21,11 @@ namespace whale {
 /// Opens the library, which stays open: the file that WHALE_NVJITLINK names,
 /// where it is set, else the newest one of the loader's path and of where
 /// NVIDIA's libraries are that knows `arch`. An error says what is missing.
-llvm::Expected<runtime::NvJitLink> openNvJitLink(llvm::StringRef arch);
+llvm::Expected<NvJitLink> openNvJitLink(llvm::StringRef arch);
 
 /// The code of a text of PTX for the GPUs of exactly `arch`; an error has what
 /// the library says of the text.
-llvm::Expected<std::string> linkCubin(const runtime::NvJitLink &library,
+llvm::Expected<std::string> linkCubin(const NvJitLink &library,
                                       const std::string &ptx,
                                       llvm::StringRef arch);
 

@@ -30,8 +30,8 @@ std::unique_ptr<llvm::Module> lowerToNvvm(mlir::ModuleOp kernels,
 /// which package has it if there is none.
 llvm::Error linkLibdevice(llvm::Module &module);
 
-/// Replaces what only a GPU has by what whale/Runtime/Emulator.h offers, so
-/// that the module can be compiled for this machine's processor.
+/// Replaces what only a GPU has by what whale/ProgramFormat/Emulator.h offers,
+/// so that the module can be compiled for this machine's processor.
 llvm::Error emulateIntrinsics(llvm::Module &module);
 
 } // namespace whale

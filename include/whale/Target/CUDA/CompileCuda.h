@@ -72,8 +72,8 @@ struct Ptx {
 llvm::FailureOr<Ptx> compilePtx(mlir::ModuleOp kernels, llvm::StringRef arch);
 
 /// Compiles them to the shared library `path`, for this machine's processor:
-/// the IR that PTX is made of, with calls of whale/Runtime/Emulator.h where it
-/// asks for what a GPU does. A function `@k` becomes
+/// the IR that PTX is made of, with calls of whale/ProgramFormat/Emulator.h
+/// where it asks for what a GPU does. A function `@k` becomes
 ///
 ///   void k(void **buffers, int64_t begin, int64_t end);
 ///

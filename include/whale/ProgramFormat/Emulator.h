@@ -13,12 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_EMULATOR_H
-#define WHALE_RUNTIME_EMULATOR_H
+#ifndef WHALE_PROGRAMFORMAT_EMULATOR_H
+#define WHALE_PROGRAMFORMAT_EMULATOR_H
 
 #include <cstdint>
 
-namespace whale::runtime {
+namespace whale::format {
 
 struct EmulatorFunctions;
 
@@ -70,6 +70,6 @@ struct EmulatorFunctions {
                   int32_t kind);
 };
 
-} // namespace whale::runtime
+} // namespace whale::format
 
-#endif // WHALE_RUNTIME_EMULATOR_H
+#endif // WHALE_PROGRAMFORMAT_EMULATOR_H

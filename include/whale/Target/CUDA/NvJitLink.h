@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_NVJITLINK_H
-#define WHALE_RUNTIME_NVJITLINK_H
+#ifndef WHALE_TARGET_CUDA_NVJITLINK_H
+#define WHALE_TARGET_CUDA_NVJITLINK_H
 
 #include "whale/System/LateLibrary.h"
 
@@ -22,7 +22,7 @@
 
 struct nvJitLink;
 
-namespace whale::runtime {
+namespace whale {
 
 /// nvJitLinkResult: 0 if all is well.
 using LinkStatus = int;
@@ -55,6 +55,6 @@ struct NvJitLink {
   }
 };
 
-} // namespace whale::runtime
+} // namespace whale
 
-#endif // WHALE_RUNTIME_NVJITLINK_H
+#endif // WHALE_TARGET_CUDA_NVJITLINK_H
