@@ -23,13 +23,13 @@
 #include "ProgramState.h"
 #include "Replicas.h"
 #include "cuda/test/TestPrograms.h"
+#include "device/cpu/Scratch.h"
 #include "emulator/Emulator.h"
 #include "job/Handshake.h"
 #include "program/CheckedFiles.h"
 #include "program/SharedProgram.h"
 #include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/ProgramFormat/ReadProgram.h"
-#include "whale/Runtime/Scratch.h"
 #include "whale/System/Checksum.h"
 
 #include <algorithm>

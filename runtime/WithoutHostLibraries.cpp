@@ -17,7 +17,6 @@
 #include "device/cpu/Operations.h"
 #include "emulator/Emulator.h"
 #include "library/AttentionLayout.h"
-#include "whale/Runtime/Scratch.h"
 
 namespace whale::runtime {
 

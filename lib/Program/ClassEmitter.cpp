@@ -27,7 +27,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/ProgramFormat/Numeric.h"
-#include "whale/Runtime/LibraryCalls.h"
+#include "whale/System/Error.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/SourceLines.h"
@@ -318,9 +318,9 @@ LogicalResult ClassEmitter::call(LibraryCallOp op,
   }
   call.config = config.dump(-1, ' ', false, Json::error_handler_t::replace);
   try {
-    runtime::checkLibraryCall(call.function, describeTensors(op.getInputs()),
-                              describeTensors(op.getOutputs()), call.config);
-  } catch (const runtime::Error &error) {
+    libraries.checkCall(call.function, describeTensors(op.getInputs()),
+                        describeTensors(op.getOutputs()), call.config);
+  } catch (const system::Error &error) {
     return op.emitError(error.what());
   }
   if (auto flops = op->getAttrOfType<IntegerAttr>(kFlopsAttrName))

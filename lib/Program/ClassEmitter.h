@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/Libraries.h"
 #include "whale/ProgramFormat/Program.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
@@ -39,8 +40,9 @@ using SegmentNumbers = llvm::DenseMap<mlir::Operation *, int64_t>;
 class ClassEmitter {
 public:
   ClassEmitter(mlir::FunctionOpInterface function,
-               const SegmentNumbers &segments)
-      : function(function), segments(segments) {}
+               const SegmentNumbers &segments,
+               const format::Libraries &libraries)
+      : function(function), segments(segments), libraries(libraries) {}
 
   mlir::FailureOr<EmittedBody> emit();
 
@@ -70,6 +72,7 @@ private:
 
   mlir::FunctionOpInterface function;
   const SegmentNumbers &segments;
+  const format::Libraries &libraries;
   EmittedBody result;
   mlir::SymbolTableCollection symbols;
   mlir::ArrayAttr plan;

@@ -41,7 +41,6 @@
 #include "whale/Program/EmitProgram.h"
 #include "whale/Program/MemoryNeeds.h"
 #include "whale/Program/Nesting.h"
-#include "whale/Runtime/LibraryCalls.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/System/Printable.h"
 #include "whale/Target/CPU/CompileKernels.h"
@@ -121,7 +120,8 @@ private:
   int64_t gpuWorkspace() const {
     if (!isGpu() || isCpu())
       return 0;
-    return runtime::gpuProductWorkspace(format::capabilityOf(gpuArchs.back()));
+    return options.libraries.gpuProductWorkspace(
+        format::capabilityOf(gpuArchs.back()));
   }
 
   StringRef fileName;
@@ -323,7 +323,8 @@ void Compiler::restore(ModuleOp module, Snapshot snapshot) {
 /// What devices need: where one lacks memory, with transfers that start as late
 /// as they can.
 LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
-  needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace());
+  needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace(),
+                          options.libraries);
   delayed.clear();
   std::optional<int64_t> device = findOverfull(needs, cluster);
   if (!device)
@@ -343,7 +344,8 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   --phaseNumber;
   if (failed(dump(module, last.name)))
     return failure();
-  needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace());
+  needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace(),
+                          options.libraries);
   delayed = std::move(lack);
   return success();
 }
@@ -468,7 +470,7 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
                                 << delayed;
   if (!needs.empty())
     emitRemark(module.getLoc()) << describeNeeds(needs, fit);
-  EmitOptions emit;
+  EmitOptions emit(options.libraries);
   emit.target = options.target;
   emit.gpuArchs = gpuArchs;
   emit.cpu = options.cpu;

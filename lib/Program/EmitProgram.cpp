@@ -31,7 +31,6 @@
 #include "whale/Cluster/Cluster.h"
 #include "whale/ProgramFormat/CheckValues.h"
 #include "whale/ProgramFormat/WriteProgram.h"
-#include "whale/Runtime/LibraryCalls.h"
 #include "whale/Target/CPU/CompileKernels.h"
 #include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CUDA/CompileCuda.h"
@@ -260,7 +259,8 @@ LogicalResult ProgramEmitter::gatherBodies() {
   std::vector<EmittedBody> emitted(functions.size());
   auto emit = [&](size_t number) -> LogicalResult {
     FailureOr<EmittedBody> result =
-        ClassEmitter(functions[number], segmentNumbers).emit();
+        ClassEmitter(functions[number], segmentNumbers, options.libraries)
+            .emit();
     if (succeeded(result))
       emitted[number] = std::move(*result);
     return result;
@@ -297,17 +297,20 @@ LogicalResult ProgramEmitter::gatherBodies() {
 }
 
 /// Says what a program for a GPU leaves to the processor.
-static void explainHostWork(ModuleOp module) {
+static void explainHostWork(ModuleOp module,
+                            const format::Libraries &libraries) {
   auto explain = [](Operation *op, const Twine &what) {
     op->emitRemark(what) << " is computed by the processor: its operands are "
                             "copied there and back";
   };
   module.walk([&](Operation *op) {
     if (auto call = dyn_cast<LibraryCallOp>(op)) {
-      if (!runtime::isGpuCall(call.getFunction().str()))
+      if (!libraries.gpuWorkspace(call.getFunction().str(),
+                                  describeTensors(call.getInputs()),
+                                  describeTensors(call.getOutputs())))
         explain(op, call.getFunction());
     } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
-      if (!runtime::isGpuConvolution(toFormat(convolution)))
+      if (!libraries.gpuWorkspace(toFormat(convolution)))
         explain(op, "this convolution");
     }
   });
@@ -322,7 +325,7 @@ LogicalResult ProgramEmitter::gather() {
     return failure();
   program.channels = std::move(*channels);
   if (isForGpu())
-    explainHostWork(module);
+    explainHostWork(module, options.libraries);
   program.target = isForGpu() ? "cuda" : options.target;
   program.name = options.name;
   program.plan = options.plan.empty() ? "{}" : options.plan;

@@ -74,21 +74,24 @@ static int64_t countConstants(ArrayRef<FunctionOpInterface> functions) {
 
 /// The most that a library of a GPU may use for one of the operations.
 static int64_t findGpuWorkspace(ArrayRef<FunctionOpInterface> functions,
-                                int64_t ofProducts) {
+                                int64_t ofProducts,
+                                const format::Libraries &libraries) {
   int64_t most = 0;
   auto find = [&](Operation *op) -> int64_t {
     if (isa<MatmulOp>(op))
       return ofProducts;
     if (auto convolution = dyn_cast<ConvolutionOp>(op))
-      return runtime::gpuWorkspace(toFormat(convolution));
+      return libraries.gpuWorkspace(toFormat(convolution)).value_or(0);
     auto call = dyn_cast<LibraryCallOp>(op);
     if (!call)
       return 0;
     if (auto bytes = call->getAttrOfType<IntegerAttr>(kWorkspaceAttrName))
       return bytes.getInt();
-    return runtime::gpuWorkspace(call.getFunction().str(),
-                                 describeTensors(call.getInputs()),
-                                 describeTensors(call.getOutputs()));
+    return libraries
+        .gpuWorkspace(call.getFunction().str(),
+                      describeTensors(call.getInputs()),
+                      describeTensors(call.getOutputs()))
+        .value_or(0);
   };
   for (FunctionOpInterface function : functions)
     function.walk([&](Operation *op) { most = std::max(most, find(op)); });
@@ -96,10 +99,11 @@ static int64_t findGpuWorkspace(ArrayRef<FunctionOpInterface> functions,
 }
 
 std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
-                                        bool isCpu, int64_t gpuWorkspace) {
+                                        bool isCpu, int64_t gpuWorkspace,
+                                        const format::Libraries &libraries) {
   std::vector<MemoryNeed> needs(cluster.devices.size());
   bool isPlanned = false;
-  ScratchNeeds scratch(cluster.devices.size());
+  ScratchNeeds scratch(libraries, cluster.devices.size());
   SymbolTable symbols(module);
   for (ScheduleOp schedule : getRankClasses(module)) {
     auto arena = schedule->getAttrOfType<IntegerAttr>("whale.arena_bytes");
@@ -120,7 +124,7 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
     if (isCpu || schedule->hasAttr(kForProcessorAttrName))
       need.scratchBytes = scratch.find(functions);
     else
-      need.scratchBytes = findGpuWorkspace(functions, gpuWorkspace);
+      need.scratchBytes = findGpuWorkspace(functions, gpuWorkspace, libraries);
     need.bytes += need.resultBytes + need.constantBytes + need.scratchBytes;
     for (int64_t rank : schedule.getRanks())
       if (rank >= 0 && size_t(rank) < needs.size())

@@ -15,9 +15,9 @@ using namespace mlir;
 namespace whale {
 
 int64_t ScratchNeeds::find(ArrayRef<FunctionOpInterface> functions) {
-  runtime::ScratchSizes most;
+  format::ScratchSizes most;
   std::vector<Key> keys;
-  std::vector<runtime::Product> products;
+  std::vector<format::Product> products;
   auto add = [&](Operation *op) {
     if (!isa<MatmulOp, ConvolutionOp>(op))
       return;
@@ -38,8 +38,8 @@ int64_t ScratchNeeds::find(ArrayRef<FunctionOpInterface> functions) {
   };
   for (FunctionOpInterface function : functions)
     function.walk(add);
-  std::vector<runtime::ScratchSizes> sizes =
-      runtime::findScratch(products, threads);
+  std::vector<format::ScratchSizes> sizes =
+      libraries.findScratch(products, ranks);
   for (auto [key, each] : llvm::zip_equal(keys, sizes)) {
     known[key] = each;
     most.include(each);

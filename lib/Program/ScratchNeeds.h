@@ -10,7 +10,7 @@
 #define WHALE_LIB_PROGRAM_SCRATCHNEEDS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "whale/Runtime/Scratch.h"
+#include "whale/ProgramFormat/Libraries.h"
 
 #include <map>
 
@@ -20,8 +20,8 @@ namespace whale {
 /// each kind of product.
 class ScratchNeeds {
 public:
-  explicit ScratchNeeds(int64_t ranks)
-      : threads(runtime::threadsOfRanks(ranks)) {}
+  ScratchNeeds(const format::Libraries &libraries, int64_t ranks)
+      : libraries(libraries), ranks(ranks) {}
 
   /// The bytes of a rank that computes these functions.
   int64_t find(llvm::ArrayRef<mlir::FunctionOpInterface> functions);
@@ -30,8 +30,9 @@ private:
   /// Operations with equal attributes and types ask for the same.
   using Key = std::pair<const void *, std::vector<const void *>>;
 
-  int64_t threads;
-  std::map<Key, runtime::ScratchSizes> known;
+  const format::Libraries &libraries;
+  int64_t ranks;
+  std::map<Key, format::ScratchSizes> known;
 };
 
 } // namespace whale

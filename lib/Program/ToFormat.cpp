@@ -57,8 +57,8 @@ format::Convolution toFormat(ConvolutionOp op) {
   return product;
 }
 
-std::vector<runtime::LibraryTensor> describeTensors(ValueRange values) {
-  std::vector<runtime::LibraryTensor> tensors;
+std::vector<format::LibraryTensor> describeTensors(ValueRange values) {
+  std::vector<format::LibraryTensor> tensors;
   for (Value value : values) {
     auto type = cast<ShapedType>(value.getType());
     tensors.push_back(

@@ -10,8 +10,8 @@
 #define WHALE_LIB_PROGRAM_TOFORMAT_H
 
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/Libraries.h"
 #include "whale/ProgramFormat/Program.h"
-#include "whale/Runtime/LibraryCalls.h"
 
 namespace whale {
 
@@ -26,7 +26,7 @@ inline format::Shape toShape(llvm::ArrayRef<int64_t> extents) {
 format::Convolution toFormat(ConvolutionOp op);
 
 /// What a library call reads or gives.
-std::vector<runtime::LibraryTensor> describeTensors(mlir::ValueRange values);
+std::vector<format::LibraryTensor> describeTensors(mlir::ValueRange values);
 
 } // namespace whale
 

@@ -47,17 +47,4 @@ const LibraryFactory *findLibraryFunction(const std::string &name) {
   return it == registry().functions.end() ? nullptr : &it->second;
 }
 
-void checkLibraryCall(const std::string &function,
-                      std::vector<LibraryTensor> inputs,
-                      std::vector<LibraryTensor> outputs,
-                      const std::string &config) {
-  const LibraryFactory *factory = findLibraryFunction(function);
-  if (!factory)
-    throw Error("there is no library function '" + function + "'");
-  nlohmann::json parsed = nlohmann::json::parse(config);
-  (*factory)(
-      {std::move(inputs), std::move(outputs), parsed,
-       [](const std::string &) { return [](void **, int64_t, int64_t) {}; }});
-}
-
 } // namespace whale::runtime

@@ -15,7 +15,7 @@
 #ifndef WHALE_RUNTIME_LIBRARY_LIBRARY_H
 #define WHALE_RUNTIME_LIBRARY_LIBRARY_H
 
-#include "whale/Runtime/LibraryCalls.h"
+#include "program/Format.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -13,6 +13,7 @@
 #ifndef WHALE_RUNTIME_PROGRAM_FORMAT_H
 #define WHALE_RUNTIME_PROGRAM_FORMAT_H
 
+#include "whale/ProgramFormat/Libraries.h"
 #include "whale/ProgramFormat/Program.h"
 #include "whale/Runtime/Types.h"
 
@@ -26,9 +27,11 @@ using format::Convolution;
 using format::Epilogue;
 using format::Group;
 using format::Groups;
+using format::LibraryTensor;
 using format::Matmul;
 using format::Parameter;
 using format::Reduction;
+using format::ScratchSizes;
 using format::Space;
 using format::Start;
 

@@ -16,6 +16,7 @@
 
 #include "whale/Program/Compile.h"
 #include "whale/Program/PlanTable.h"
+#include "whale/Runtime/Libraries.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Support/ReadFile.h"
 #include "whale/System/Staging.h"
@@ -197,7 +198,7 @@ static bool checkOptions() {
 
 /// Returns what the options ask of the compiler, or nullopt after an error.
 static std::optional<whale::CompileOptions> readOptions() {
-  whale::CompileOptions options;
+  whale::CompileOptions options(whale::runtime::getLibraries());
   options.cluster = cluster;
   options.target = target;
   if (cpu != "native")

@@ -15,7 +15,7 @@
 #include "cuda/test/TestPrograms.h"
 #include "device/cuda/Calls.h"
 #include "device/cuda/CudaDevice.h"
-#include "whale/Runtime/LibraryCalls.h"
+#include "whale/Runtime/Libraries.h"
 
 #include <deque>
 #include <limits>
@@ -110,7 +110,8 @@ TEST(GpuWorkspace, IsPlannedForAllThatLibrariesNeed) {
       }
     const cuda::GpuCall *found = calls.find(call);
     ASSERT_NE(found, nullptr) << function;
-    EXPECT_LE(found->workspaceBytes, gpuWorkspace(function, inputs, outputs))
+    EXPECT_LE(found->workspaceBytes,
+              getLibraries().gpuWorkspace(function, inputs, outputs))
         << function << " of " << elementCount(inputs[0].shape) << " "
         << name(inputs[0].dtype);
   };

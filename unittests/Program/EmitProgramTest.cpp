@@ -9,6 +9,8 @@
 #include "whale/Program/EmitProgram.h"
 
 #include "whale/Program/Compile.h"
+#include "whale/ProgramFormat/Libraries.h"
+#include "whale/System/Error.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -17,6 +19,36 @@
 using namespace mlir;
 
 namespace {
+
+/// They have one function, which takes a tensor of eight numbers.
+class TestLibraries : public whale::format::Libraries {
+public:
+  void checkCall(const std::string &function,
+                 std::vector<whale::format::LibraryTensor> inputs,
+                 std::vector<whale::format::LibraryTensor> outputs,
+                 const std::string &config) const override {
+    if (function != "flip" || inputs.size() != 1 || outputs.size() != 1 ||
+        inputs[0].dtype != whale::format::DType::F32 || config != "{\"by\":2}")
+      throw whale::system::Error("this is no call of flip");
+    if (inputs[0].shape != whale::format::Shape{8})
+      throw whale::system::Error("flip takes eight numbers");
+  }
+  std::optional<int64_t> gpuWorkspace(
+      const std::string &, const std::vector<whale::format::LibraryTensor> &,
+      const std::vector<whale::format::LibraryTensor> &) const override {
+    return std::nullopt;
+  }
+  std::optional<int64_t>
+  gpuWorkspace(const whale::format::Convolution &) const override {
+    return std::nullopt;
+  }
+  int64_t gpuProductWorkspace(int) const override { return 0; }
+  std::vector<whale::format::ScratchSizes>
+  findScratch(std::span<const whale::format::Product> products,
+              int64_t) const override {
+    return std::vector<whale::format::ScratchSizes>(products.size());
+  }
+};
 
 /// A rank class that gathers its argument, then gathers it again to `offset` of
 /// the arena, then scatters what it gathered first.
@@ -51,18 +83,50 @@ module @step {
 )";
 }
 
-/// What the program with that offset is refused for.
-std::string verify(int64_t offset) {
+/// A rank class that calls a library with so many numbers.
+std::string makeCall(int64_t extent) {
+  std::string type = "tensor<" + std::to_string(extent) + "xf32>";
+  std::string bytes = std::to_string(4 * extent);
+  return R"(
+#whole = #whale.placement<[)" +
+         std::to_string(extent) + R"(] replicate 1 on [0]>
+module @step {
+  whale.schedule ranks [0] @rank_class_0(
+      %arg0: )" +
+         type + " {whale.global_type = " + type +
+         R"(, whale.placement = #whole})
+      -> ()" +
+         type + " {whale.global_type = " + type +
+         R"(, whale.placement = #whole})
+      attributes {
+        whale.arena_bytes = 0 : i64,
+        whale.result_buffers = array<i64: 1>,
+        whale.buffers = [{argument = 0 : i64, bytes = )" +
+         bytes + R"( : i64}, {result = 0 : i64, bytes = )" + bytes +
+         R"( : i64}]} {
+    %0 = whale.library_call "flip"(%arg0)
+       {by = 2 : i64, whale.out = array<i64: 1>} : ()" +
+         type + ") -> " + type + R"(
+    whale.return %0 : )" +
+         type + R"(
+  }
+}
+)";
+}
+
+/// What the program of that text is refused for.
+std::string verify(const std::string &text) {
   DialectRegistry registry;
   whale::registerProgramDialects(registry);
   MLIRContext context(registry);
   std::string message;
   context.getDiagEngine().registerHandler(
       [&](Diagnostic &diagnostic) { message = diagnostic.str(); });
-  auto module = parseSourceString<ModuleOp>(makeModule(offset), &context);
+  auto module = parseSourceString<ModuleOp>(text, &context);
   if (!module)
     return message;
-  whale::EmitOptions options;
+  TestLibraries libraries;
+  whale::EmitOptions options(libraries);
   options.target = "none";
   options.verify = true;
   std::string folder = testing::TempDir() + "/emitted.whale";
@@ -72,10 +136,15 @@ std::string verify(int64_t offset) {
 }
 
 TEST(EmitProgram, ChecksWhatItWrites) {
-  EXPECT_EQ(verify(32), "");
-  EXPECT_EQ(verify(16),
+  EXPECT_EQ(verify(makeModule(32)), "");
+  EXPECT_EQ(verify(makeModule(16)),
             "the compiler has made a wrong program: classes[0].instructions[4]:"
             " buffer 1 is read where buffer 2 of the class was written last");
+}
+
+TEST(EmitProgram, AsksTheLibrariesThatItIsGiven) {
+  EXPECT_EQ(verify(makeCall(8)), "");
+  EXPECT_EQ(verify(makeCall(4)), "flip takes eight numbers");
 }
 
 } // namespace

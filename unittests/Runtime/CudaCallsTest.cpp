@@ -18,6 +18,7 @@
 #include "device/cpu/Parallel.h"
 #include "device/cuda/Calls.h"
 #include "device/cuda/CudaDevice.h"
+#include "whale/Runtime/Libraries.h"
 
 #include <cmath>
 #include <complex>
@@ -251,7 +252,9 @@ void check(Machine &machine, const Case &each, std::mt19937 &random) {
   call.function(inputs, expected);
 
   auto gpu = std::make_shared<cuda::Gpu>(machine.libraries(), 0);
-  int64_t planned = gpuWorkspace(each.function, each.inputs, each.outputs);
+  std::optional<int64_t> workspace =
+      getLibraries().gpuWorkspace(each.function, each.inputs, each.outputs);
+  int64_t planned = workspace.value_or(0);
   EXPECT_EQ(cuda::Calls(*gpu, nullptr, planned).find(call) != nullptr,
             each.where != Case::OnHost);
   format::Program program = programOf(1, {});

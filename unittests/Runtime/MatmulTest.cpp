@@ -9,7 +9,7 @@
 #include "Numeric.h"
 #include "Products.h"
 #include "device/cpu/Gemm.h"
-#include "whale/Runtime/Scratch.h"
+#include "device/cpu/Scratch.h"
 
 #include <gtest/gtest.h>
 
@@ -227,7 +227,7 @@ TEST(MatmulTest, ExtentsOfMoreThan32Bits) {
   op.k = op.mLhs = 16;
   op.kLhs = op.nRhs = op.nOut = 1;
   op.kRhs = op.mOut = 3;
-  Product product = op;
+  whale::format::Product product = op;
   // The operands are packed.
   EXPECT_GE(findScratch({&product, 1}, 1)[0].sum(), op.m * op.k * 4);
 }

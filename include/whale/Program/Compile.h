@@ -32,8 +32,17 @@ class PassManager;
 
 namespace whale {
 
+namespace format {
+class Libraries;
+} // namespace format
+
 /// What whale-compile takes on its command line; docs/compile.md says more.
 struct CompileOptions {
+  explicit CompileOptions(const format::Libraries &libraries)
+      : libraries(libraries) {}
+
+  /// Those that will compute the program; they outlive the options.
+  const format::Libraries &libraries;
   /// A cluster file's path, its text (it starts with '{'), or a number of
   /// CPU ranks.
   std::string cluster = "1";

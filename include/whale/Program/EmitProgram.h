@@ -15,11 +15,20 @@
 
 namespace whale {
 
+namespace format {
+class Libraries;
+} // namespace format
+
 /// A program for "cuda" that has the kernels of "cuda-emulated", too: what the
 /// runtime's tests of its CUDA device run (docs/gpu.md).
 inline constexpr llvm::StringLiteral kCudaTestTarget = "cuda-test";
 
 struct EmitOptions {
+  explicit EmitOptions(const format::Libraries &libraries)
+      : libraries(libraries) {}
+
+  /// As in CompileOptions.
+  const format::Libraries &libraries;
   /// "cpu", "cuda", "cuda-emulated", "cuda-test", or "none" for a program
   /// without code.
   std::string target = "cpu";

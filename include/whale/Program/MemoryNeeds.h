@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Cluster/Cluster.h"
+#include "whale/ProgramFormat/Libraries.h"
 #include "whale/Step/MemoryFit.h"
 
 namespace whale {
@@ -32,12 +33,13 @@ struct MemoryNeed {
 
 /// The needs of each device after whale-plan-buffers, by its number; empty
 /// where the module has no plan of buffers. On a CPU (`isCpu`) they are what
-/// the runtime allocates on a machine like this one; for GPUs scratch is the
-/// workspace of the operation of which it is largest, of products
-/// `gpuWorkspace` bytes.
+/// the runtime allocates on a machine like this one with these libraries; for
+/// GPUs scratch is the workspace of the operation of which it is largest, of
+/// products `gpuWorkspace` bytes.
 std::vector<MemoryNeed> findMemoryNeeds(mlir::ModuleOp module,
                                         const Cluster &cluster, bool isCpu,
-                                        int64_t gpuWorkspace);
+                                        int64_t gpuWorkspace,
+                                        const format::Libraries &libraries);
 
 /// The device that is furthest over its memory, if one is.
 std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,

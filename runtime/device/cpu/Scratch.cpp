@@ -6,27 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/Scratch.h"
+#include "device/cpu/Scratch.h"
 
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
 
 #include <algorithm>
-#include <numeric>
 #include <thread>
 
 namespace whale::runtime {
 
-void ScratchSizes::include(const ScratchSizes &other) {
-  for (size_t slot = 0; slot < size(); ++slot)
-    at(slot) = std::max(at(slot), other[slot]);
-}
-
-int64_t ScratchSizes::sum() const {
-  return std::accumulate(begin(), end(), int64_t(0));
-}
-
-std::vector<ScratchSizes> findScratch(std::span<const Product> products,
+std::vector<ScratchSizes> findScratch(std::span<const format::Product> products,
                                       int64_t threads) {
   std::vector<ScratchSizes> sizes(products.size());
   if (products.empty())

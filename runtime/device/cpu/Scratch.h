@@ -9,8 +9,10 @@
 #ifndef WHALE_RUNTIME_DEVICE_CPU_SCRATCH_H
 #define WHALE_RUNTIME_DEVICE_CPU_SCRATCH_H
 
+#include "program/Format.h"
 #include "whale/Runtime/Array.h"
-#include "whale/Runtime/Scratch.h"
+
+#include <span>
 
 namespace whale::runtime {
 
@@ -42,6 +44,18 @@ private:
   std::array<std::shared_ptr<Buffer>, std::tuple_size_v<ScratchSizes::array>>
       blocks;
 };
+
+/// What each of the products needs on this machine, with so many threads.
+/// Their buffers don't matter.
+std::vector<ScratchSizes> findScratch(std::span<const format::Product> products,
+                                      int64_t threads);
+
+/// The version of oneDNN, and the instructions that it computes products with
+/// on this machine, as text: others may give other bits.
+std::string productInstructions();
+
+/// The threads of each rank where nothing is said about them.
+int64_t threadsOfRanks(int64_t ranks);
 
 } // namespace whale::runtime
 

@@ -29,16 +29,10 @@
 
 namespace whale::runtime {
 
-bool isGpuConvolution(const format::Convolution &convolution) {
-  return cuda::describeForDnn(convolution).has_value();
-}
+namespace cuda {
 
-int64_t gpuWorkspace(const format::Convolution &convolution) {
-  auto described = cuda::describeForDnn(convolution);
-  return described ? cuda::workspaceOf(*described) : 0;
-}
-
-bool isGpuCall(const std::string &function) {
+/// Whether a library of the GPU has it; the processor computes others.
+static bool isGpuCall(const std::string &function) {
   static const std::set<std::string> functions = {"fused_attention",
                                                   "fused_attention_gradient",
                                                   "fft",
@@ -54,19 +48,19 @@ bool isGpuCall(const std::string &function) {
   return functions.contains(function);
 }
 
-int64_t gpuWorkspace(const std::string &function,
-                     const std::vector<LibraryTensor> &inputs,
-                     const std::vector<LibraryTensor> &outputs) {
+std::optional<int64_t> workspaceOf(const std::string &function,
+                                   const std::vector<LibraryTensor> &inputs,
+                                   const std::vector<LibraryTensor> &outputs) {
   if (!isGpuCall(function))
+    return std::nullopt;
+  if (function.starts_with("fused_attention"))
     return 0;
   if (function == "fft")
-    return cuda::workspaceOfFft(inputs.front(), outputs.front());
+    return workspaceOfFft(inputs.front(), outputs.front());
   if (function == "triangular_solve" || function == "lapack.trsm")
-    return cuda::workspaceOfSystem;
-  return cuda::workspaceOfLapack(inputs, outputs);
+    return workspaceOfSystem;
+  return workspaceOfLapack(inputs, outputs);
 }
-
-namespace cuda {
 
 CallContext::~CallContext() {
   if (solverHandle)

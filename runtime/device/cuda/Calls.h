@@ -16,6 +16,7 @@
 #include "program/BoundProgram.h"
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 
 namespace whale::runtime::cuda {
@@ -87,6 +88,10 @@ int64_t workspaceOfLapack(const std::vector<LibraryTensor> &inputs,
                           const std::vector<LibraryTensor> &outputs);
 /// What triangular systems get.
 inline constexpr int64_t workspaceOfSystem = 4 << 20;
+/// As Libraries::gpuWorkspace says.
+std::optional<int64_t> workspaceOf(const std::string &function,
+                                   const std::vector<LibraryTensor> &inputs,
+                                   const std::vector<LibraryTensor> &outputs);
 
 /// The calls and convolutions of a rank's program that cuDNN, cuFFT, cuSOLVER
 /// and cuBLAS compute.

@@ -28,7 +28,6 @@
 #include "device/cuda/RankDevice.h"
 
 #include "device/cuda/Kernels.h"
-#include "whale/Runtime/LibraryCalls.h"
 
 #include <algorithm>
 
@@ -59,8 +58,8 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
       workspaceBytes(
           program.classes[program.ranks[rank].rankClass].workspaceBytes),
       workspace(allocate(MemorySpace::Device, workspaceBytes)),
-      productBytes(
-          std::min(workspaceBytes, gpuProductWorkspace(gpu->capability()))),
+      productBytes(std::min(workspaceBytes,
+                            cuda::workspaceOfProducts(gpu->capability()))),
       calls(*gpu, workspace->data.get(), workspaceBytes, options.choices),
       epilogues(*gpu) {
   if (cuda::BlasStatus status = gpu->blas.create.function(&blas))

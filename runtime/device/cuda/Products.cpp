@@ -24,7 +24,6 @@
 #include "device/cuda/Products.h"
 
 #include "device/Transpose.h"
-#include "whale/Runtime/LibraryCalls.h"
 
 #include <algorithm>
 #include <bit>
@@ -328,9 +327,9 @@ void Product::run(const void *lhs, const void *rhs, void *out, const void *bias,
   }
 }
 
-} // namespace whale::runtime::cuda
-
 /// As NVIDIA recommends.
-int64_t whale::runtime::gpuProductWorkspace(int capability) {
+int64_t workspaceOfProducts(int capability) {
   return int64_t(capability >= 90 ? 32 : 4) << 20;
 }
+
+} // namespace whale::runtime::cuda

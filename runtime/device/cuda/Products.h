@@ -75,6 +75,10 @@ private:
 uint32_t alignmentOf(const Matmul &matmul, const void *lhs, const void *rhs,
                      const void *out, const void *bias, const void *aux);
 
+/// What a rank on a GPU of this compute capability (90 for sm_90) takes for its
+/// products besides their buffers, in bytes.
+int64_t workspaceOfProducts(int capability);
+
 } // namespace whale::runtime::cuda
 
 #endif // WHALE_RUNTIME_DEVICE_CUDA_PRODUCTS_H
