@@ -1,9 +1,9 @@
 """Checks that each folder includes only those before it in the order.
 
 Usage: check_includes.py ROOT. Prints one line for each include that breaks the
-order, that reaches into the private headers of another folder (only the
-folders of `lib/Transforms`, whose passes share helpers, may), or that reads a
-header of LLVM or MLIR in a folder that links neither.
+order, that reaches into the private headers of another folder (only tests, and
+the folders of `lib/Transforms`, whose passes share helpers, may), or that reads
+a header of LLVM or MLIR in a folder that links neither.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ ORDER = [
     "ProgramFormat",
     "Step",
     "Planner",
-    "Runtime",
     "Support",
     "Dialect",
     "Sharding",
@@ -33,10 +32,12 @@ ORDER = [
     "Target/CPU",
     "Target/CUDA",
     "Program",
+    "Runtime",
     "tools",
     "python",
 ]
-"""A folder below include/whale and lib; `Runtime` is runtime/ as well."""
+"""A folder below include/whale, lib and unittests; `Runtime` is runtime/ as well.
+"""
 
 WITHOUT_LLVM = {"System", "Cluster", "ProgramFormat", "Runtime"}
 """What runs programs consists of these."""
@@ -51,7 +52,7 @@ def folder_of(path: str) -> str | None:
     """The folder of the order that holds a file, given from the root."""
     if path.startswith("runtime/"):
         return "Runtime"
-    for prefix in ("include/whale/", "lib/"):
+    for prefix in ("include/whale/", "lib/", "unittests/"):
         path = path.removeprefix(prefix)
     found = [name for name in ORDER if path.startswith(name + "/")]
     return max(found, key=len, default=None)
@@ -60,7 +61,7 @@ def folder_of(path: str) -> str | None:
 def check(root: pathlib.Path) -> list[str]:
     """What is wrong, a line each."""
     faults = []
-    for top in ("include", "lib", "runtime", "tools", "python"):
+    for top in ("include", "lib", "runtime", "tools", "python", "unittests"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in (".h", ".cpp", ".td"):
                 continue
@@ -79,7 +80,8 @@ def check(root: pathlib.Path) -> list[str]:
                 if ORDER.index(other) > ORDER.index(folder):
                     faults.append(f"{name}: {include}: {other} comes later")
                 elif is_private(include) and not (
-                    folder.startswith("Transforms")
+                    top == "unittests"
+                    or folder.startswith("Transforms")
                     and other.startswith("Transforms")
                 ):
                     faults.append(f"{name}: {include}: is private to {other}")

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/Relayout.h"
-#include "RandomPlacement.h"
+#include "../Placement/RandomPlacement.h"
 #include "whale/Placement/Oracle.h"
 #include "gtest/gtest.h"
 
