@@ -36,8 +36,7 @@ ORDER = [
     "tools",
     "python",
 ]
-"""A folder below include/whale, lib and unittests; `Runtime` is runtime/ as well.
-"""
+"""A folder below include/whale, lib and unittests; `Runtime`: runtime/, too."""
 
 WITHOUT_LLVM = {"System", "Cluster", "ProgramFormat", "Runtime"}
 """What runs programs consists of these."""
