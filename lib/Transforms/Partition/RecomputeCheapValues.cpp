@@ -203,11 +203,16 @@ void findRecomputed(TaskGraphOp graph, SmallVectorImpl<Recomputed> &found) {
 struct RecomputeCheapValues
     : impl::RecomputeCheapValuesBase<RecomputeCheapValues> {
   void runOnOperation() override {
-    SmallVector<Recomputed> found;
+    SmallVector<TaskGraphOp> graphs;
     getOperation().walk([&](TaskGraphOp graph) {
       if (graph->getParentOfType<MicroBatchesOp>())
-        findRecomputed(graph, found);
+        graphs.push_back(graph);
     });
+    // Last to first: what computes values of a task graph again copies its
+    // operations as they were before it got copies itself.
+    SmallVector<Recomputed> found;
+    for (TaskGraphOp graph : llvm::reverse(graphs))
+      findRecomputed(graph, found);
     // What is made in a task graph leaves it as a result.
     llvm::MapVector<Operation *, llvm::SetVector<Value>> leaving;
     for (const Recomputed &one : found)
