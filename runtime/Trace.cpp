@@ -45,6 +45,8 @@ static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
     json["roofline"] = event.cost.leastSeconds / seconds;
   if (!event.cost.lines.empty())
     json["lines"] = event.cost.lines;
+  if (!event.cost.scope.empty())
+    json["scope"] = event.cost.scope;
   if (event.cost.moment)
     json["moment"] = *event.cost.moment;
   if (const auto &exchange = event.cost.exchange) {

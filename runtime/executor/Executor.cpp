@@ -249,7 +249,7 @@ void Executor::runRank(int64_t rank, Step &step) {
     return;
   }
   self.slow.begin();
-  self.moment.reset();
+  self.run = nullptr;
   self.isRecorded = false;
   // A profiler wants to see operations, of which a recorded run has no ranges.
   execute(rank, !step.trace && !step.profilesOperations &&
@@ -493,7 +493,10 @@ void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
     } catch (const TransferError &) {
       throw; // perhaps of an earlier instruction
     } catch (const std::exception &error) {
-      throw Error("'" + instruction.label + "': " + error.what());
+      std::string scope = scopeOf(rank);
+      throw Error("'" + instruction.label + "'" +
+                  (scope.empty() ? "" : " in '" + scope + "'") + ": " +
+                  error.what());
     }
     ranks[rank].executed.fetch_add(1, std::memory_order_relaxed);
     if (isMarked)
@@ -537,12 +540,13 @@ void Executor::wait(int64_t rank, const Wait &wait) {
   self.stats.waitingSeconds += transfer.traffic.waitedSeconds;
 }
 
-void Executor::execute(int64_t rank, const Run &run) {
+void Executor::executeFunction(int64_t rank, const Instruction &instruction) {
   Rank &self = ranks[rank];
+  const auto &run = std::get<Run>(instruction.operation);
   bind(rank, run);
-  self.moment = run.given->moment;
+  self.run = &instruction;
   execute(rank, run.function->instructions, self.functionBuffers);
-  self.moment.reset();
+  self.run = nullptr;
 }
 
 void Executor::execute(int64_t rank, const Instruction &instruction,
@@ -569,8 +573,8 @@ void Executor::execute(int64_t rank, const Instruction &instruction,
     start(rank, *given);
   } else if (auto *given = std::get_if<Wait>(&instruction.operation)) {
     wait(rank, *given);
-  } else if (auto *run = std::get_if<Run>(&instruction.operation)) {
-    execute(rank, *run);
+  } else if (std::holds_alternative<Run>(instruction.operation)) {
+    executeFunction(rank, instruction);
   } else if (auto *loop = std::get_if<While>(&instruction.operation)) {
     for (int64_t trip = 0; !loop->trips || trip < *loop->trips; ++trip) {
       if (!loop->trips)

@@ -115,8 +115,8 @@ private:
     BufferTable buffers, functionBuffers;
     /// Where those of the function are among the others.
     std::vector<BufferIndex> indices;
-    /// The micro-batch that the function at hand is run for.
-    std::optional<int64_t> moment;
+    /// What runs the function at hand.
+    const Instruction *run = nullptr;
     RankStats stats;
     /// Instructions in a row that do the same in each run, which no other rank
     /// has a part in, and which are not too many to be recorded.
@@ -169,7 +169,7 @@ private:
                const BufferTable &table);
   void execute(int64_t rank, const Instruction &instruction,
                const BufferTable &table);
-  void execute(int64_t rank, const Run &run);
+  void executeFunction(int64_t rank, const Instruction &instruction);
   /// The least seconds that a rank's device takes for an instruction; 0 where
   /// what it does is not known. Peaks are measured when first asked for.
   double leastSeconds(int64_t rank, const Instruction &instruction);
@@ -177,6 +177,8 @@ private:
   /// for.
   void measurePeaks();
   Trace::Cost costOf(int64_t rank, const Instruction &instruction);
+  /// The scope that the function at hand is run for; empty where none is.
+  std::string scopeOf(int64_t rank) const;
   void addTo(Profile &profile, double seconds) const;
   /// Notes what has been executed between two marks of the rank's device.
   void note(int64_t rank, const Instruction &instruction, size_t begin,

@@ -165,6 +165,12 @@ void Executor::measurePeaks() {
   });
 }
 
+std::string Executor::scopeOf(int64_t rank) const {
+  const Instruction *run = ranks[rank].run;
+  // The last component names the function's first operation.
+  return run ? run->label.substr(0, run->label.rfind('/')) : "";
+}
+
 Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   Trace::Cost cost;
   cost.detail = instruction.detail;
@@ -173,7 +179,9 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   cost.bytes = instruction.bytes;
   cost.leastSeconds = leastSeconds(rank, instruction);
   cost.lines = *instruction.lines;
-  cost.moment = ranks[rank].moment;
+  if (const Instruction *run = ranks[rank].run)
+    cost.moment = std::get<Run>(run->operation).given->moment;
+  cost.scope = scopeOf(rank);
   if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
     const format::Collective &collective =
         *program.program.channels.at(wait->channel);

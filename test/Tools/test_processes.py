@@ -118,16 +118,18 @@ module attributes {whale.config = {num_micro_batch = 4 : i64}} {
     %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]
       {whale.strategy = #whale.replicate<devices = 1, name = "front">}
       : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+      loc("jit(f)/whale:replicate:1:0:front/dot"("model.py":3:1))
     %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
       {whale.strategy = #whale.replicate<devices = 1, name = "back">}
       : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+      loc("jit(f)/whale:replicate:1:1:back/dot"("model.py":3:1))
     return %1 : tensor<16x8xf32>
   }
 }
 """
 
 
-def test_traces_name_the_micro_batch(tmp_path: pathlib.Path) -> None:
+def test_traces_name_micro_batch_and_scope(tmp_path: pathlib.Path) -> None:
     text, program = tmp_path / "step.mlir", tmp_path / "step.whale"
     text.write_text(PIPELINE)
     subprocess.run(
@@ -145,14 +147,15 @@ def test_traces_name_the_micro_batch(tmp_path: pathlib.Path) -> None:
     result = run(program, "out", f"--trace={tmp_path / 'trace.json'}")
     assert result.returncode == 0, result.stderr
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    for rank in 0, 1:
-        moments = [
-            event["args"]["moment"]
+    for rank, scope in enumerate(("0:front", "1:back")):
+        bars = [
+            (event["args"]["moment"], event["name"], event["args"]["scope"])
             for event in events
             if event["pid"] == rank and "moment" in event["args"]
         ]
-        # A stage's one kernel.
-        assert moments == [0, 1, 2, 3], events
+        # A stage's one kernel, which both stages share.
+        expected = "jit(f)/dot", f"jit(f)/whale:replicate:1:{scope}"
+        assert bars == [(moment, *expected) for moment in range(4)], events
 
 
 @pytest.mark.parametrize("here", [0, 2])

@@ -137,6 +137,19 @@ TEST(ScopePath, Locations) {
   Location inner = named("whale:split:2:7:/max", b.getUnknownLoc());
   EXPECT_EQ(composeLocations(op, inner, ".1"),
             named("jit(f)/whale:split:2:1:/dot/whale:split:2:7.1:/max", frame));
+
+  auto without = [&](llvm::StringRef path) {
+    return namePath(withoutScopes(named(path, line)));
+  };
+  EXPECT_EQ(without("jit(f)/jvp(whale:split:2:1:a)/dot"), "jit(f)/jvp()/dot");
+  EXPECT_EQ(without("jit(f)/whale:split:2:1:a/dot"), "jit(f)/dot");
+  EXPECT_EQ(without("whale:split:2:1:/whale:replicate:*:2:/dot"), "dot");
+  EXPECT_EQ(without("jit(f)/whale:split:2:1:"), "jit(f)");
+  EXPECT_EQ(without("whale:split:2:1:"), "");
+  EXPECT_EQ(without("jit(f)/notwhale:split/dot"), "jit(f)/notwhale:split/dot");
+  EXPECT_EQ(withoutScopes(b.getFusedLoc({line, CallSiteLoc::get(op, line)})),
+            b.getFusedLoc(
+                {line, CallSiteLoc::get(named("jit(f)/dot", frame), line)}));
 }
 
 } // namespace

@@ -36,6 +36,8 @@ public:
     double leastSeconds = 0;
     /// The lines of the user's program that it comes from.
     std::vector<std::string> lines;
+    /// Of a function: the scope that it is run for, of several that share it.
+    std::string scope = {};
     /// The micro-batch that it is for, where the program says.
     std::optional<int64_t> moment;
     /// Of a collective.

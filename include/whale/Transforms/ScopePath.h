@@ -67,6 +67,10 @@ llvm::Expected<ScopePath> parseScopePath(llvm::StringRef path);
 /// locations the first part that holds a scope, else the first that has a path.
 std::string namePath(mlir::Location location);
 
+/// The location with paths that name no scope: `jvp(whale:split:4:2:head)/dot`
+/// is `jvp()/dot`, as JAX prints it outside of all scopes.
+mlir::Location withoutScopes(mlir::Location location);
+
 /// The path of an operation with path `inner` in a function called at `outer`.
 /// The ids of the scopes in `inner` get the suffix `numbers`: of a function
 /// that is called more than once, the number of the call after a dot, so that

@@ -21,6 +21,7 @@
 
 #include "whale/Transforms/ScopePath.h"
 
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -169,6 +170,35 @@ std::string namePath(Location location) {
   std::string path;
   appendPath(path, location);
   return path;
+}
+
+static std::string withoutScopes(StringRef path) {
+  std::string result;
+  size_t done = 0;
+  for (size_t at = findComponent(path, kPrefix, 0); at != StringRef::npos;
+       at = findComponent(path, kPrefix, done)) {
+    size_t end = at + componentAt(path, at).size();
+    // Of the separators around a component one stays.
+    if (end < path.size() && path[end] == '/')
+      ++end;
+    else if (end == path.size() && at > done && path[at - 1] == '/')
+      --at;
+    result += path.slice(done, at);
+    done = end;
+  }
+  return result + path.substr(done).str();
+}
+
+Location withoutScopes(Location location) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([](NameLoc name) -> Attribute {
+    StringAttr path = name.getName();
+    if (!path.getValue().contains(kPrefix))
+      return name;
+    return NameLoc::get(StringAttr::get(path.getContext(), withoutScopes(path)),
+                        name.getChildLoc());
+  });
+  return cast<LocationAttr>(replacer.replace(location));
 }
 
 /// Appends `numbers` to the id of every scope in `path`.

@@ -29,6 +29,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/ScopePath.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -293,6 +294,21 @@ void pruneSegments(std::vector<CalledSegment> &segments) {
 // Equal segments
 //===----------------------------------------------------------------------===//
 
+/// Equal TaskGraphs have equal segments: of which one a segment is, the
+/// locations of its calls say.
+static void removeScopes(func::FuncOp segment) {
+  llvm::DenseMap<Location, Location> known;
+  segment.getBody().walk([&](Operation *op) {
+    auto it = known.find(op->getLoc());
+    if (it == known.end())
+      it = known.insert({op->getLoc(), withoutScopes(op->getLoc())}).first;
+    op->setLoc(it->second);
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        argument.setLoc(withoutScopes(argument.getLoc()));
+  });
+}
+
 /// Of functions that are equal the same; names are left out.
 static llvm::hash_code hashSegment(func::FuncOp segment) {
   llvm::hash_code hash =
@@ -339,8 +355,10 @@ void addSegments(ModuleOp module,
     return cast<func::FuncOp>(entry.first);
   });
   std::vector<size_t> hashes(functions.size());
-  parallelFor(context, 0, functions.size(),
-              [&](size_t i) { hashes[i] = hashSegment(functions[i]); });
+  parallelFor(context, 0, functions.size(), [&](size_t i) {
+    removeScopes(functions[i]);
+    hashes[i] = hashSegment(functions[i]);
+  });
   // The first one of a hash stands for those that are equal to it.
   std::unordered_map<size_t, func::FuncOp> firstOf;
   for (auto [hash, function] : llvm::zip_equal(hashes, functions))

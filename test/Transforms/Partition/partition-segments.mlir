@@ -138,3 +138,29 @@ module attributes {whale.config = {num_micro_batch = 2 : i64},
     return %0, %1 : tensor<9x4xf32>, tensor<f32>
   }
 }
+
+// -----
+
+// Equal TaskGraphs have one segment, whatever their scopes are called.
+
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK: call @segment_0
+// CHECK: whale.schedule {{.*}}@rank_class_1
+// CHECK: call @segment_0
+// CHECK: func.func private @segment_0
+// CHECK-NOT: @segment_1
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+  func.func @main(%v: tensor<8x8xf32>, %w: tensor<8x8xf32>,
+                  %x: tensor<16x8xf32> {whale.batch_dim = 0 : i64})
+      -> tensor<16x8xf32> {
+    %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]
+        {whale.strategy = #whale.replicate<devices = 1, name = "front">}
+        : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+        loc("jit(f)/whale:replicate:1:0:front/dot_general"("model.py":3:1))
+    %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+        {whale.strategy = #whale.replicate<devices = 1, name = "back">}
+        : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+        loc("jit(f)/whale:replicate:1:1:back/dot_general"("model.py":3:1))
+    return %1 : tensor<16x8xf32>
+  }
+}
