@@ -30,6 +30,7 @@
 #include "whale/System/Error.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/ScopePath.h"
 #include "whale/Transforms/SourceLines.h"
 
 using namespace mlir;
@@ -50,6 +51,16 @@ std::string getLabel(Location loc) {
       if (std::string label = getLabel(part); !label.empty())
         return label;
   }
+  return "";
+}
+
+/// The path of the scope of what a segment begins with, which others may share;
+/// empty outside of all scopes.
+static std::string getScopePath(Location loc) {
+  llvm::Expected<ScopePath> path = parseScopePath(namePath(loc));
+  if (path)
+    return path->scope ? StringRef(namePath(loc)).rsplit('/').first.str() : "";
+  llvm::consumeError(path.takeError());
   return "";
 }
 
@@ -415,7 +426,9 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
     return op.emitError("cannot be in a program");
   }
   // A wait is shown as its start, a run as what it runs.
-  if (!isa<WaitOp, func::CallOp>(op))
+  if (isa<func::CallOp>(op))
+    instruction.origin = originOf(getScopePath(op.getLoc()), {});
+  else if (!isa<WaitOp>(op))
     instruction.origin = originOf(op.getLoc());
   list.push_back(std::move(instruction));
   if (after)
@@ -423,20 +436,23 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   return success();
 }
 
-std::optional<int64_t> ClassEmitter::originOf(Location loc) {
-  auto [known, isNew] = origins.try_emplace(loc);
-  if (!isNew)
-    return known->second;
-  format::Origin origin;
-  origin.label = getLabel(loc);
-  llvm::append_range(origin.lines, getUserLines(loc));
+std::optional<int64_t> ClassEmitter::originOf(std::string label,
+                                              ArrayRef<std::string> lines) {
+  format::Origin origin{std::move(label), lines};
   if (origin == format::Origin())
     return std::nullopt;
   auto [number, isFirst] =
       originNumbers.try_emplace(origin, int64_t(result.origins.size()));
   if (isFirst)
     result.origins.push_back(std::move(origin));
-  return known->second = number->second;
+  return number->second;
+}
+
+std::optional<int64_t> ClassEmitter::originOf(Location loc) {
+  auto [known, isNew] = origins.try_emplace(loc);
+  if (isNew)
+    known->second = originOf(getLabel(loc), getUserLines(loc));
+  return known->second;
 }
 
 LogicalResult ClassEmitter::block(Block &block, List &list) {

@@ -69,6 +69,8 @@ private:
 
   /// Says what an instruction comes from.
   std::optional<int64_t> originOf(mlir::Location loc);
+  std::optional<int64_t> originOf(std::string label,
+                                  llvm::ArrayRef<std::string> lines);
 
   mlir::FunctionOpInterface function;
   const SegmentNumbers &segments;

@@ -1,5 +1,6 @@
 """Numbers of bf16, which kernels compute in f32 and round after each step."""
 
+import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
@@ -42,6 +43,19 @@ def test_each_step_of_each_number_is_rounded_once():
         )
     for ours, theirs in zip(wh.jit(step, cluster=1)(x, y), expected):
         check(ours, theirs)
+
+
+def test_functions_of_one_number_and_of_many():
+    x = np.random.default_rng(1).standard_normal(40).astype(F32)
+    functions = jnp.tanh, jax.scipy.special.erf, jnp.sin, jnp.log1p, jnp.arctan
+
+    def step(x):
+        return [f(x) for f in functions] + [jnp.abs(x) ** 1.7]
+
+    whole = [np.asarray(y) for y in wh.jit(step, cluster=1)(x)]
+    for count in range(1, 40, 3):
+        for ours, all_of_it in zip(wh.jit(step, cluster=1)(x[:count]), whole):
+            np.testing.assert_array_equal(ours, all_of_it[:count])
 
 
 def test_nans_of_f32_stay_nans():

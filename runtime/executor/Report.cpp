@@ -167,8 +167,7 @@ void Executor::measurePeaks() {
 
 std::string Executor::scopeOf(int64_t rank) const {
   const Instruction *run = ranks[rank].run;
-  // The last component names the function's first operation.
-  return run ? run->label.substr(0, run->label.rfind('/')) : "";
+  return run && run->label != run->detail ? run->label : "";
 }
 
 Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {

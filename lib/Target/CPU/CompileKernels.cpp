@@ -47,52 +47,117 @@ namespace {
 // LLVM IR
 //===----------------------------------------------------------------------===//
 
-/// Marks a math function as one that computes nothing but its result, and lists
-/// which vector versions of it this machine has, for the optimizer.
-void describeMathFunction(llvm::Function &function,
-                          const llvm::TargetMachine &machine) {
+/// Marks a function as one that computes nothing but its result: errno is not
+/// set.
+void markPure(llvm::Function &function) {
   function.setDoesNotAccessMemory();
   function.setDoesNotThrow();
   function.setWillReturn();
-  // errno is not set, and the result is only a result.
+}
+
+/// The version of a math function for the longest vectors, of those that
+/// libmvec has and this processor runs.
+llvm::Function *findVectorVersion(llvm::Function &function,
+                                  const llvm::TargetMachine &machine) {
   StringRef features = machine.getTargetFeatureString();
-  bool isFloat = function.getReturnType()->isFloatTy();
-  struct Version {
-    char letter;
-    unsigned bits;
-    bool available;
-  };
-  SmallVector<std::string> versions;
-  llvm::Module &module = *function.getParent();
-  SmallVector<llvm::GlobalValue *> used;
-  for (Version version :
-       {Version{'b', 128, true}, Version{'d', 256, features.contains("+avx2")},
-        Version{'e', 512, features.contains("+avx512f")}}) {
-    unsigned lanes = version.bits / (isFloat ? 32 : 64);
+  llvm::Type *type = function.getReturnType();
+  auto find = [&](char letter, unsigned bits) -> llvm::Function * {
+    unsigned lanes = bits / type->getScalarSizeInBits();
     std::string name =
-        ("_ZGV" + Twine(version.letter) + "N" + Twine(lanes) +
+        ("_ZGV" + Twine(letter) + "N" + Twine(lanes) +
          std::string(function.arg_size(), 'v') + "_" + function.getName())
             .str();
-    if (!version.available || !hasVectorMath(name))
-      continue;
-    auto *vector = llvm::FixedVectorType::get(function.getReturnType(), lanes);
+    if (!hasVectorMath(name))
+      return nullptr;
+    auto *vector = llvm::FixedVectorType::get(type, lanes);
     SmallVector<llvm::Type *> arguments(function.arg_size(), vector);
-    auto callee = module.getOrInsertFunction(
-        name, llvm::FunctionType::get(vector, arguments, false));
-    auto *declaration = cast<llvm::Function>(callee.getCallee());
-    declaration->setDoesNotAccessMemory();
-    declaration->setDoesNotThrow();
-    declaration->setWillReturn();
-    used.push_back(declaration);
-    versions.push_back(name);
-  }
-  if (versions.empty())
+    auto *version = cast<llvm::Function>(
+        function.getParent()
+            ->getOrInsertFunction(
+                name, llvm::FunctionType::get(vector, arguments, false))
+            .getCallee());
+    markPure(*version);
+    return version;
+  };
+  llvm::Function *version = nullptr;
+  if (features.contains("+avx512f"))
+    version = find('e', 512);
+  if (!version && features.contains("+avx2"))
+    version = find('d', 256);
+  return version ? version : find('b', 128);
+}
+
+/// A function that computes fewer numbers than `version` does, by repeating
+/// them; with one lane they are no vectors.
+llvm::Function *makeNarrower(llvm::Function &version, unsigned lanes,
+                             const Twine &name,
+                             const llvm::TargetMachine &machine) {
+  auto *wide = cast<llvm::FixedVectorType>(version.getReturnType());
+  llvm::Type *type = wide->getElementType();
+  if (lanes > 1)
+    type = llvm::FixedVectorType::get(type, lanes);
+  SmallVector<llvm::Type *> arguments(version.arg_size(), type);
+  // Inlined, or changed for its callers, it would no longer be one that the
+  // vectorizer knows: what another one might take the place of is neither.
+  auto *narrow = llvm::Function::Create(
+      llvm::FunctionType::get(type, arguments, false),
+      llvm::GlobalValue::LinkOnceAnyLinkage, name, *version.getParent());
+  narrow->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  markPure(*narrow);
+  narrow->addFnAttr("target-cpu", machine.getTargetCPU());
+  narrow->addFnAttr("target-features", machine.getTargetFeatureString());
+  llvm::IRBuilder<> builder(
+      llvm::BasicBlock::Create(version.getContext(), "entry", narrow));
+  SmallVector<int> repeated, first;
+  for (unsigned lane = 0; lane < wide->getNumElements(); ++lane)
+    repeated.push_back(lane % lanes);
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    first.push_back(lane);
+  auto operands = llvm::map_to_vector(
+      narrow->args(), [&](llvm::Argument &argument) -> llvm::Value * {
+        return lanes == 1 ? builder.CreateVectorSplat(wide->getElementCount(),
+                                                      &argument)
+                          : builder.CreateShuffleVector(&argument, repeated);
+      });
+  llvm::Value *result = builder.CreateCall(&version, operands);
+  builder.CreateRet(lanes == 1
+                        ? builder.CreateExtractElement(result, uint64_t(0))
+                        : builder.CreateShuffleVector(result, first));
+  return narrow;
+}
+
+/// Computes a math function of libm by one of libmvec's functions, however many
+/// numbers a loop takes at once: all others round in another way, and bits must
+/// not depend on what is computed beside an element.
+void useVectorVersion(llvm::Function &function,
+                      const llvm::TargetMachine &machine) {
+  markPure(function);
+  llvm::Function *version = findVectorVersion(function, machine);
+  if (!version)
     return;
-  llvm::appendToCompilerUsed(module, used);
+  std::string name = ("whale_" + function.getName()).str();
+  unsigned most =
+      cast<llvm::FixedVectorType>(version->getReturnType())->getNumElements();
+  llvm::Function *single = makeNarrower(*version, 1, name, machine);
+  SmallVector<llvm::GlobalValue *> versions;
+  SmallVector<std::string> mappings;
+  for (unsigned lanes = 2; lanes <= most; lanes *= 2) {
+    llvm::Function *ofLanes =
+        lanes == most
+            ? version
+            : makeNarrower(*version, lanes, name + "_" + Twine(lanes), machine);
+    versions.push_back(ofLanes);
+    mappings.push_back(("_ZGV_LLVM_N" + Twine(lanes) +
+                        std::string(function.arg_size(), 'v') + "_" + name +
+                        "(" + ofLanes->getName() + ")")
+                           .str());
+  }
+  llvm::appendToCompilerUsed(*function.getParent(), versions);
+  function.replaceAllUsesWith(single);
   auto attribute =
-      llvm::Attribute::get(module.getContext(), "vector-function-abi-variant",
-                           llvm::join(versions, ","));
-  for (llvm::User *user : function.users())
+      llvm::Attribute::get(function.getContext(), "vector-function-abi-variant",
+                           llvm::join(mappings, ","));
+  for (llvm::User *user : single->users())
     if (auto *call = dyn_cast<llvm::CallInst>(user))
       call->addFnAttr(attribute);
 }
@@ -196,7 +261,7 @@ std::string compilePart(ModuleOp part, size_t number, StringRef object,
         function.getReturnType()->isFloatingPointTy())
       declarations.push_back(&function);
   for (llvm::Function *function : declarations)
-    describeMathFunction(*function, *machine);
+    useVectorVersion(*function, *machine);
   for (const std::string &name : names) {
     llvm::Function *function = llvmModule->getFunction(name);
     if (parallel.contains(name))
