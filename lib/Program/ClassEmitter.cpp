@@ -494,12 +494,25 @@ void ClassEmitter::addInterface() {
   }
 }
 
+/// Says which buffers are one value, seen as several types.
+void ClassEmitter::numberValues() {
+  llvm::DenseMap<int64_t, SmallVector<int64_t>> buffersOf;
+  for (const auto &[key, buffer] : numbers)
+    buffersOf[key.first].push_back(buffer);
+  for (const auto &[planned, buffers] : buffersOf)
+    if (buffers.size() > 1)
+      for (int64_t buffer : buffers)
+        result.body.buffers[buffer].value = planned;
+}
+
 FailureOr<EmittedBody> ClassEmitter::emit() {
   if (failed(collect()) ||
       failed(block(function.front(), result.body.instructions)))
     return failure();
   if (function->hasAttr(kSegmentAttr))
     addInterface();
+  else
+    numberValues();
   return std::move(result);
 }
 

@@ -59,6 +59,7 @@ private:
                           format::Instruction &instruction);
   void copies(mlir::Operation &op, List &list);
   void addInterface();
+  void numberValues();
 
   /// The number in the list of the planned buffer `planned` seen as a
   /// tensor of this type.

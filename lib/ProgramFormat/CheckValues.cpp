@@ -154,15 +154,15 @@ Access ValueCheck::accessOf(BufferIndex buffer) const {
 }
 
 /// Whether two accesses to the same bytes are to the same value. A value that
-/// is used as several types has a buffer for each.
+/// is used as several types, or is an argument and a result, has a buffer for
+/// each.
 bool ValueCheck::isSameValue(const Access &a, const Access &b) const {
   if (a.run != b.run || a.buffer == b.buffer)
     return a.run == b.run;
   const BufferInfo &first = rankClass->buffers[a.buffer];
   const BufferInfo &second = rankClass->buffers[b.buffer];
-  return a.run == 0 &&
-         (first.space != second.space || first.dtype != second.dtype ||
-          first.shape != second.shape);
+  return a.run == 0 && (first.space != second.space ||
+                        (first.value && first.value == second.value));
 }
 
 void ValueCheck::read(BufferIndex buffer) {

@@ -186,6 +186,8 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
   } else {
     buffer.values = readValues(where, buffer, rankClass.ranks.size());
   }
+  if (auto value = field.find("value"))
+    buffer.value = value->integer(0, int64_t(1) << 56);
   return buffer;
 }
 

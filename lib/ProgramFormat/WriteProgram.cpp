@@ -256,6 +256,8 @@ static Json toJson(const BufferInfo &buffer, const Program &program,
   if (offset)
     addMember(json, "offset", *offset);
   addMember(json, "type", tensorType(buffer.dtype, buffer.shape));
+  if (buffer.value)
+    addMember(json, "value", *buffer.value);
   return json;
 }
 

@@ -196,7 +196,7 @@ void Describer::describeLines(std::string &text) {
     text += "  " + name + " (";
     for (size_t k = 0; k < line.kinds.size(); ++k)
       text += (k ? ", " : "") + line.kinds[k];
-    text += print("; %.0f a step)\n", static_cast<double>(line.count) / ranks /
+    text += print("; %.3g a step)\n", static_cast<double>(line.count) / ranks /
                                           static_cast<double>(profile.steps));
   }
 }

@@ -114,6 +114,9 @@ struct BufferInfo {
   Shape shape;
   /// RankConstant: the bytes for each rank of the class, in the class's order.
   std::vector<std::vector<uint8_t>> values;
+  /// Buffers with the same number are one value, seen as several types; a
+  /// buffer without one is a value by itself.
+  std::optional<int64_t> value;
   bool operator==(const BufferInfo &) const = default;
 };
 
