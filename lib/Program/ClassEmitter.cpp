@@ -349,6 +349,9 @@ LogicalResult ClassEmitter::run(func::CallOp op,
     return op.emitError("calls what is no segment");
   format::Run run;
   run.function = number->second;
+  // Of a function that several scopes share its operations don't say it.
+  if (getScopePath(callee.getLoc()).empty())
+    instruction.origin = originOf(getScopePath(op.getLoc()), {});
   if (auto layout = op->getAttrOfType<IntegerAttr>("whale.layout"))
     run.layout = layout.getInt();
   if (auto moment = op->getAttrOfType<IntegerAttr>(kMomentAttr))
@@ -426,9 +429,7 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
     return op.emitError("cannot be in a program");
   }
   // A wait is shown as its start, a run as what it runs.
-  if (isa<func::CallOp>(op))
-    instruction.origin = originOf(getScopePath(op.getLoc()), {});
-  else if (!isa<WaitOp>(op))
+  if (!isa<WaitOp, func::CallOp>(op))
     instruction.origin = originOf(op.getLoc());
   list.push_back(std::move(instruction));
   if (after)

@@ -116,7 +116,7 @@ struct BufferInfo {
   std::vector<std::vector<uint8_t>> values;
   /// Buffers with the same number are one value, seen as several types; a
   /// buffer without one is a value by itself.
-  std::optional<int64_t> value;
+  std::optional<int64_t> value = {};
   bool operator==(const BufferInfo &) const = default;
 };
 

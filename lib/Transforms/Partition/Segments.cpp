@@ -294,19 +294,30 @@ void pruneSegments(std::vector<CalledSegment> &segments) {
 // Equal segments
 //===----------------------------------------------------------------------===//
 
-/// Equal TaskGraphs have equal segments: of which one a segment is, the
-/// locations of its calls say.
-static void removeScopes(func::FuncOp segment) {
+using Locations = std::vector<Location>;
+
+/// Those of all operations of a segment, and of the segment itself at last.
+static Locations getLocations(func::FuncOp segment) {
+  Locations locations;
+  segment.walk([&](Operation *op) { locations.push_back(op->getLoc()); });
+  return locations;
+}
+
+static void setLocations(func::FuncOp segment, const Locations &locations) {
+  auto next = locations.begin();
+  segment.walk([&](Operation *op) { op->setLoc(*next++); });
+}
+
+static Locations withoutScopes(const Locations &locations) {
   llvm::DenseMap<Location, Location> known;
-  segment.getBody().walk([&](Operation *op) {
-    auto it = known.find(op->getLoc());
+  Locations result;
+  for (Location location : locations) {
+    auto it = known.find(location);
     if (it == known.end())
-      it = known.insert({op->getLoc(), withoutScopes(op->getLoc())}).first;
-    op->setLoc(it->second);
-    for (Region &region : op->getRegions())
-      for (BlockArgument argument : region.getArguments())
-        argument.setLoc(withoutScopes(argument.getLoc()));
-  });
+      it = known.insert({location, withoutScopes(location)}).first;
+    result.push_back(it->second);
+  }
+  return result;
 }
 
 /// Of functions that are equal the same; names are left out.
@@ -354,9 +365,12 @@ void addSegments(ModuleOp module,
   auto functions = llvm::map_to_vector(owners, [](const auto &entry) {
     return cast<func::FuncOp>(entry.first);
   });
+  // Equal TaskGraphs have equal segments, whatever their scopes are called.
   std::vector<size_t> hashes(functions.size());
+  std::vector<Locations> locations(functions.size());
   parallelFor(context, 0, functions.size(), [&](size_t i) {
-    removeScopes(functions[i]);
+    locations[i] = getLocations(functions[i]);
+    setLocations(functions[i], withoutScopes(locations[i]));
     hashes[i] = hashSegment(functions[i]);
   });
   // The first one of a hash stands for those that are equal to it.
@@ -368,6 +382,17 @@ void addSegments(ModuleOp module,
     func::FuncOp function = functions[i], first = firstOf.at(hashes[i]);
     same[i] = first == function || areEqual(function, first) ? first : function;
   });
+
+  // Of one that several scopes share, its calls say which one they are of.
+  llvm::DenseMap<Operation *, const Locations *> locationsOf;
+  for (auto [function, first, own] :
+       llvm::zip_equal(functions, same, locations))
+    if (auto [it, isNew] = locationsOf.try_emplace(first, &own);
+        !isNew && it->second && *it->second != own)
+      it->second = nullptr;
+  for (auto [function, own] : locationsOf)
+    if (own)
+      setLocations(cast<func::FuncOp>(function), *own);
 
   llvm::DenseMap<Operation *, FlatSymbolRefAttr> symbols;
   int64_t count = 0;
