@@ -296,28 +296,35 @@ void pruneSegments(std::vector<CalledSegment> &segments) {
 
 using Locations = std::vector<Location>;
 
-/// Those of all operations of a segment, and of the segment itself at last.
-static Locations getLocations(func::FuncOp segment) {
+/// Changes all locations in a segment, in an order that follows from its
+/// operations.
+static void mapLocations(func::FuncOp segment,
+                         llvm::function_ref<Location(Location)> change) {
+  segment.walk([&](Operation *op) {
+    op->setLoc(change(op->getLoc()));
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        argument.setLoc(change(argument.getLoc()));
+  });
+}
+
+/// Returns the locations as they were.
+static Locations removeScopes(func::FuncOp segment) {
   Locations locations;
-  segment.walk([&](Operation *op) { locations.push_back(op->getLoc()); });
+  llvm::DenseMap<Location, Location> known;
+  mapLocations(segment, [&](Location location) {
+    locations.push_back(location);
+    auto it = known.find(location);
+    if (it == known.end())
+      it = known.insert({location, withoutScopes(location)}).first;
+    return it->second;
+  });
   return locations;
 }
 
 static void setLocations(func::FuncOp segment, const Locations &locations) {
   auto next = locations.begin();
-  segment.walk([&](Operation *op) { op->setLoc(*next++); });
-}
-
-static Locations withoutScopes(const Locations &locations) {
-  llvm::DenseMap<Location, Location> known;
-  Locations result;
-  for (Location location : locations) {
-    auto it = known.find(location);
-    if (it == known.end())
-      it = known.insert({location, withoutScopes(location)}).first;
-    result.push_back(it->second);
-  }
-  return result;
+  mapLocations(segment, [&](Location) { return *next++; });
 }
 
 /// Of functions that are equal the same; names are left out.
@@ -369,8 +376,7 @@ void addSegments(ModuleOp module,
   std::vector<size_t> hashes(functions.size());
   std::vector<Locations> locations(functions.size());
   parallelFor(context, 0, functions.size(), [&](size_t i) {
-    locations[i] = getLocations(functions[i]);
-    setLocations(functions[i], withoutScopes(locations[i]));
+    locations[i] = removeScopes(functions[i]);
     hashes[i] = hashSegment(functions[i]);
   });
   // The first one of a hash stands for those that are equal to it.

@@ -141,7 +141,8 @@ module attributes {whale.config = {num_micro_batch = 2 : i64},
 
 // -----
 
-// Equal TaskGraphs have one segment, whatever their scopes are called.
+// Equal TaskGraphs have one segment, whatever their scopes are called; so have
+// what the regions in them take.
 
 // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: call @segment_0
@@ -153,14 +154,33 @@ module attributes {whale.config = {num_micro_batch = 2 : i64}} {
   func.func @main(%v: tensor<8x8xf32>, %w: tensor<8x8xf32>,
                   %x: tensor<16x8xf32> {whale.batch_dim = 0 : i64})
       -> tensor<16x8xf32> {
+    %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
     %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]
         {whale.strategy = #whale.replicate<devices = 1, name = "front">}
         : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
         loc("jit(f)/whale:replicate:1:0:front/dot_general"("model.py":3:1))
-    %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+    %m0 = stablehlo.reduce(%0 init: %least) applies stablehlo.maximum
+        across dimensions = [1]
+        {whale.strategy = #whale.replicate<devices = 1, name = "front">}
+        : (tensor<16x8xf32>, tensor<f32>) -> tensor<16xf32>
+        loc("jit(f)/whale:replicate:1:0:front/max"("model.py":4:1))
+    %b0 = stablehlo.broadcast_in_dim %m0, dims = [0]
+        {whale.strategy = #whale.replicate<devices = 1, name = "front">}
+        : (tensor<16xf32>) -> tensor<16x8xf32>
+        loc("jit(f)/whale:replicate:1:0:front/broadcast"("model.py":4:1))
+    %1 = stablehlo.dot_general %b0, %w, contracting_dims = [1] x [0]
         {whale.strategy = #whale.replicate<devices = 1, name = "back">}
         : (tensor<16x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
         loc("jit(f)/whale:replicate:1:1:back/dot_general"("model.py":3:1))
-    return %1 : tensor<16x8xf32>
+    %m1 = stablehlo.reduce(%1 init: %least) applies stablehlo.maximum
+        across dimensions = [1]
+        {whale.strategy = #whale.replicate<devices = 1, name = "back">}
+        : (tensor<16x8xf32>, tensor<f32>) -> tensor<16xf32>
+        loc("jit(f)/whale:replicate:1:1:back/max"("model.py":4:1))
+    %b1 = stablehlo.broadcast_in_dim %m1, dims = [0]
+        {whale.strategy = #whale.replicate<devices = 1, name = "back">}
+        : (tensor<16xf32>) -> tensor<16x8xf32>
+        loc("jit(f)/whale:replicate:1:1:back/broadcast"("model.py":4:1))
+    return %b1 : tensor<16x8xf32>
   }
 }
