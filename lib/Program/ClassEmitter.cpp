@@ -54,16 +54,6 @@ std::string getLabel(Location loc) {
   return "";
 }
 
-/// The path of the scope of what a segment begins with, which others may share;
-/// empty outside of all scopes.
-static std::string getScopePath(Location loc) {
-  llvm::Expected<ScopePath> path = parseScopePath(namePath(loc));
-  if (path)
-    return path->scope ? StringRef(namePath(loc)).rsplit('/').first.str() : "";
-  llvm::consumeError(path.takeError());
-  return "";
-}
-
 /// The bytes of an integer of this type.
 static std::vector<uint8_t> encode(format::DType dtype, int64_t value) {
   std::vector<uint8_t> bytes(format::byteSize(dtype));
@@ -349,9 +339,7 @@ LogicalResult ClassEmitter::run(func::CallOp op,
     return op.emitError("calls what is no segment");
   format::Run run;
   run.function = number->second;
-  // Of a function that several scopes share its operations don't say it.
-  if (getScopePath(callee.getLoc()).empty())
-    instruction.origin = originOf(getScopePath(op.getLoc()), {});
+  instruction.origin = scopeOf(op.getLoc(), callee.getLoc());
   if (auto layout = op->getAttrOfType<IntegerAttr>("whale.layout"))
     run.layout = layout.getInt();
   if (auto moment = op->getAttrOfType<IntegerAttr>(kMomentAttr))
@@ -453,6 +441,16 @@ std::optional<int64_t> ClassEmitter::originOf(Location loc) {
   auto [known, isNew] = origins.try_emplace(loc);
   if (isNew)
     known->second = originOf(getLabel(loc), getUserLines(loc));
+  return known->second;
+}
+
+/// The scope that a segment is run for, where the segment doesn't say it
+/// because several share it.
+std::optional<int64_t> ClassEmitter::scopeOf(Location run, Location segment) {
+  auto [known, isNew] = scopes.try_emplace({run, segment});
+  if (isNew && isInScope(run) && !isInScope(segment))
+    known->second =
+        originOf(StringRef(namePath(run)).rsplit('/').first.str(), {});
   return known->second;
 }
 

@@ -72,6 +72,7 @@ private:
   std::optional<int64_t> originOf(mlir::Location loc);
   std::optional<int64_t> originOf(std::string label,
                                   llvm::ArrayRef<std::string> lines);
+  std::optional<int64_t> scopeOf(mlir::Location run, mlir::Location segment);
 
   mlir::FunctionOpInterface function;
   const SegmentNumbers &segments;
@@ -90,6 +91,9 @@ private:
   llvm::DenseMap<mlir::Value, int64_t> transfers;
   /// Indices into the origins.
   llvm::DenseMap<mlir::Location, std::optional<int64_t>> origins;
+  llvm::DenseMap<std::pair<mlir::Location, mlir::Location>,
+                 std::optional<int64_t>>
+      scopes;
   std::map<format::Origin, int64_t> originNumbers;
 };
 

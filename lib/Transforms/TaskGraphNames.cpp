@@ -16,16 +16,6 @@ using namespace mlir;
 
 namespace whale {
 
-/// The line of an operation, if it is one that is in a scope, and none from
-/// outside that has joined its TaskGraph.
-static std::string getLineInScope(Location loc) {
-  llvm::Expected<ScopePath> path = parseScopePath(namePath(loc));
-  if (path)
-    return path->scope ? getUserLine(loc) : "";
-  llvm::consumeError(path.takeError());
-  return "";
-}
-
 TaskGraphNames::TaskGraphNames(Operation *function,
                                StrategyAttr defaultStrategy)
     : defaultStrategy(defaultStrategy) {
@@ -43,8 +33,10 @@ TaskGraphNames::TaskGraphNames(Operation *function,
     // Names of scopes are the user's; all others give way to them.
     used.insert(strategy.getName());
     if (strategy.getName().empty() && strategy.getScope())
-      if (std::string &line = lines[strategy]; line.empty())
-        line = getLineInScope(op->getLoc());
+      // Operations from outside of it may have joined its TaskGraph.
+      if (std::string &line = lines[strategy];
+          line.empty() && isInScope(op->getLoc()))
+        line = getUserLine(op->getLoc());
   });
 }
 

@@ -218,20 +218,6 @@ TEST(MatmulTest, LargeProductIsCloseAndRepeatable) {
     }
 }
 
-// oneDNN computes with 32 bits of them, and divides by what is left.
-TEST(MatmulTest, ExtentsOfMoreThan32Bits) {
-  Matmul op;
-  op.lhsType = op.rhsType = op.outType = DType::F32;
-  op.m = int64_t(1) << 32;
-  op.n = 3;
-  op.k = op.mLhs = 16;
-  op.kLhs = op.nRhs = op.nOut = 1;
-  op.kRhs = op.mOut = 3;
-  whale::format::Product product = op;
-  // The operands are packed.
-  EXPECT_GE(findScratch({&product, 1}, 1)[0].sum(), op.m * op.k * 4);
-}
-
 /// Dense f32 matrices, rhs row by row or column by column.
 Matmul makeDense(int64_t m, int64_t n, int64_t k, bool rows) {
   Matmul op = {};
@@ -246,6 +232,14 @@ Matmul makeDense(int64_t m, int64_t n, int64_t k, bool rows) {
   op.mOut = n;
   op.nOut = 1;
   return op;
+}
+
+// oneDNN computes with 32 bits of them, and divides by what is left.
+TEST(MatmulTest, ExtentsOfMoreThan32Bits) {
+  Matmul op = makeDense(int64_t(1) << 32, 3, 16, /*rows=*/true);
+  whale::format::Product product = op;
+  // The operands are packed.
+  EXPECT_GE(findScratch({&product, 1}, 1)[0].sum(), op.m * op.k * 4);
 }
 
 TEST(MatmulTest, SumsInBlocksAreWhole) {

@@ -67,6 +67,9 @@ llvm::Expected<ScopePath> parseScopePath(llvm::StringRef path);
 /// locations the first part that holds a scope, else the first that has a path.
 std::string namePath(mlir::Location location);
 
+/// Whether the name path of `location` is well-formed and names a scope.
+bool isInScope(mlir::Location location);
+
 /// The location with paths that name no scope: `jvp(whale:split:4:2:head)/dot`
 /// is `jvp()/dot`, as JAX prints it outside of all scopes.
 mlir::Location withoutScopes(mlir::Location location);

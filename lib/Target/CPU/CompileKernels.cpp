@@ -90,8 +90,7 @@ llvm::Function *findVectorVersion(llvm::Function &function,
 /// A function that computes fewer numbers than `version` does, by repeating
 /// them; with one lane they are no vectors.
 llvm::Function *makeNarrower(llvm::Function &version, unsigned lanes,
-                             const Twine &name,
-                             const llvm::TargetMachine &machine) {
+                             const Twine &name) {
   auto *wide = cast<llvm::FixedVectorType>(version.getReturnType());
   llvm::Type *type = wide->getElementType();
   if (lanes > 1)
@@ -104,8 +103,6 @@ llvm::Function *makeNarrower(llvm::Function &version, unsigned lanes,
       llvm::GlobalValue::LinkOnceAnyLinkage, name, *version.getParent());
   narrow->setVisibility(llvm::GlobalValue::HiddenVisibility);
   markPure(*narrow);
-  narrow->addFnAttr("target-cpu", machine.getTargetCPU());
-  narrow->addFnAttr("target-features", machine.getTargetFeatureString());
   llvm::IRBuilder<> builder(
       llvm::BasicBlock::Create(version.getContext(), "entry", narrow));
   SmallVector<int> repeated, first;
@@ -138,14 +135,14 @@ void useVectorVersion(llvm::Function &function,
   std::string name = ("whale_" + function.getName()).str();
   unsigned most =
       cast<llvm::FixedVectorType>(version->getReturnType())->getNumElements();
-  llvm::Function *single = makeNarrower(*version, 1, name, machine);
+  llvm::Function *single = makeNarrower(*version, 1, name);
   SmallVector<llvm::GlobalValue *> versions;
   SmallVector<std::string> mappings;
   for (unsigned lanes = 2; lanes <= most; lanes *= 2) {
     llvm::Function *ofLanes =
         lanes == most
             ? version
-            : makeNarrower(*version, lanes, name + "_" + Twine(lanes), machine);
+            : makeNarrower(*version, lanes, name + "_" + Twine(lanes));
     versions.push_back(ofLanes);
     mappings.push_back(("_ZGV_LLVM_N" + Twine(lanes) +
                         std::string(function.arg_size(), 'v') + "_" + name +
@@ -249,12 +246,6 @@ std::string compilePart(ModuleOp part, size_t number, StringRef object,
     return error;
   llvmModule->setDataLayout(machine->createDataLayout());
   llvmModule->setTargetTriple(machine->getTargetTriple());
-  for (llvm::Function &function : *llvmModule) {
-    if (function.isDeclaration())
-      continue;
-    function.addFnAttr("target-cpu", machine->getTargetCPU());
-    function.addFnAttr("target-features", machine->getTargetFeatureString());
-  }
   SmallVector<llvm::Function *> declarations;
   for (llvm::Function &function : *llvmModule)
     if (function.isDeclaration() && !function.isIntrinsic() &&
@@ -262,6 +253,12 @@ std::string compilePart(ModuleOp part, size_t number, StringRef object,
       declarations.push_back(&function);
   for (llvm::Function *function : declarations)
     useVectorVersion(*function, *machine);
+  for (llvm::Function &function : *llvmModule) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine->getTargetCPU());
+    function.addFnAttr("target-features", machine->getTargetFeatureString());
+  }
   for (const std::string &name : names) {
     llvm::Function *function = llvmModule->getFunction(name);
     if (parallel.contains(name))

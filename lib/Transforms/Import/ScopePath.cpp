@@ -172,6 +172,14 @@ std::string namePath(Location location) {
   return path;
 }
 
+bool isInScope(Location location) {
+  llvm::Expected<ScopePath> path = parseScopePath(namePath(location));
+  if (path)
+    return path->scope.has_value();
+  llvm::consumeError(path.takeError());
+  return false;
+}
+
 static std::string withoutScopes(StringRef path) {
   std::string result;
   size_t done = 0;
