@@ -9,10 +9,14 @@ os.environ.setdefault("WHALE_VERIFY_EACH", "1")
 HERE = os.path.dirname(__file__)
 sys.path[:0] = [HERE, os.path.join(HERE, "../../test/Executable")]
 
+import first_steps  # noqa: E402
+import late_devices  # noqa: E402
 import pytest  # noqa: E402
 import relaunch  # noqa: E402
 
 import whale as wh  # noqa: E402
+
+TALLIES = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(autouse=True)
@@ -23,11 +27,33 @@ def fresh():
     wh.init()
 
 
-@pytest.fixture(autouse=relaunch.IS_FULL)
-def in_processes():
-    """What a test runs on N ranks gives the same bits in several processes."""
-    with relaunch.each_program():
+@pytest.fixture(autouse=True)
+def on_ranks(request):
+    """What a test runs on N ranks gives the same bits on late devices, and with
+    --full in several processes."""
+    tally = late_devices.Tally()
+
+    def relaunched(step):
+        relaunch.check_step(step.program, step.values, step.result)
+
+    checks = [tally.check]
+    if relaunch.IS_FULL:
+        checks.append(relaunched)
+    with first_steps.checked(*checks):
         yield
+    if tally.programs:
+        request.config.stash[TALLIES].append(f"{request.node.nodeid}: {tally}")
+
+
+def pytest_configure(config):
+    config.stash[TALLIES] = []
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """A line for each test that ran on N ranks."""
+    if lines := config.stash[TALLIES]:
+        terminalreporter.section("late devices")
+        terminalreporter.write_line("\n".join(lines))
 
 
 @pytest.fixture

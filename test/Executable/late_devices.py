@@ -7,15 +7,20 @@ behind what is behind their starts, if anything does.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import jax
 import numpy as np
+from first_steps import Step
 
+import whale as wh
 from whale.program import read_tables
+from whale.signature import host_value
 
 # One holds back all transfers, one all computation.
 SEEDS = (0, 1, 2)
@@ -87,23 +92,59 @@ def seeded(seed: int) -> Iterator[None]:
         del os.environ["WHALE_TEST_LATE"]
 
 
-def check_step(program: Any, arguments: Sequence[Any], result: Any) -> int:
-    """The same of a `wh.Program` that gave this result for the arguments."""
-    import jax
+def check_step(
+    program: wh.Program, arguments: Sequence[Any], result: Any
+) -> int:
+    """The same of a program in memory, which gave this for the arguments.
 
-    import whale as wh
+    Those that are donated to it must be copies.
+    """
+    values, in_tree = program.signature.flatten(tuple(arguments), {})
+    return check_leaves(program, values, in_tree, result)
+
+
+def check_leaves(
+    program: wh.Program,
+    values: list[Any],
+    in_tree: jax.tree_util.PyTreeDef,
+    result: Any,
+) -> int:
+    """The same for the leaves of its arguments and their tree."""
+
+    def words(result: Any) -> list[np.ndarray]:
+        leaves = program.signature.results
+        return list(map(host_value, jax.tree.leaves(result), leaves))
 
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/step.whale"
         program.save(path)
 
-        def run(seed: int) -> tuple[list[Any], dict[str, Any]]:
+        def run(seed: int) -> tuple[list[np.ndarray], dict[str, Any]]:
             with seeded(seed):
                 late = wh.load(path)
-            again = jax.tree.leaves(late(*arguments))
-            return again, late.stats or {}
+            return words(late.run(values, in_tree)), late.stats or {}
 
-        return check(read_manifest(path), jax.tree.leaves(result), run)
+        return check(read_manifest(path), words(result), run)
+
+
+@dataclasses.dataclass
+class Tally:
+    """What a test has checked so."""
+
+    programs: int = 0
+    moved: int = 0
+
+    def check(self, step: Step) -> None:
+        """One more of a test that has many."""
+        self.moved += check_leaves(
+            step.program, step.values, step.in_tree, step.result
+        )
+        self.programs += 1
+
+    def __str__(self) -> str:
+        """As "7 transfers moved in 2 programs"."""
+        programs = "program" if self.programs == 1 else "programs"
+        return f"{self.moved} transfers moved in {self.programs} {programs}"
 
 
 def run_text(

@@ -6,16 +6,14 @@ scripts/test --full all of them do, in two and in four.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
-import unittest.mock
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -129,30 +127,3 @@ def check_step(program: wh.Program, values: Sequence[Any], result: Any) -> None:
             for array, leaf in zip(results, program.signature.results)
         ]
         check(path, str(inputs), words, name)
-
-
-@contextlib.contextmanager
-def each_program() -> Iterator[None]:
-    """Checks the first step of each program that is run inside."""
-    seen = set()
-    run = wh.Program.run
-
-    def checked(program: wh.Program, values: list[Any], in_tree: Any) -> Any:
-        if program in seen or program.rank_count == 1:
-            return run(program, values, in_tree)
-        seen.add(program)
-        copies = [
-            host_value(value, leaf)
-            for value, leaf in zip(values, program.signature.arguments)
-        ]
-        result = run(program, values, in_tree)
-        try:
-            jax.block_until_ready(result)
-        except Exception:
-            # The test reads them, and finds the same.
-            return result
-        check_step(program, copies, result)
-        return result
-
-    with unittest.mock.patch.object(wh.Program, "run", checked):
-        yield
