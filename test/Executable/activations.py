@@ -17,6 +17,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import jax.numpy as jnp
+import late_devices
 
 import whale as wh
 
@@ -50,7 +51,7 @@ def measure(schedule: str, micro_batches: int) -> list[float]:
     x = jnp.ones((micro_batches * SAMPLES, WIDTH))
     program = wh.jit(step, cluster=STAGES, batch_argnums=1, donate_argnums=0)
     program = program.lower(weights, x).compile()
-    program(weights, x)
+    run(f"{schedule}, {micro_batches} micro-batches", program, (weights, x))
     return [
         (rank["peak_bytes"] - rank["argument_bytes"]) / LAYER
         for rank in program.stats["ranks"]
@@ -75,9 +76,15 @@ def measure_embedding(micro_batches: int) -> float:
     x = jnp.arange(4 * micro_batches)
     program = wh.jit(step, cluster=2, batch_argnums=1, donate_argnums=0)
     program = program.lower(params, x).compile()
-    program(params, x)
+    run(f"{micro_batches} micro-batches", program, (params, x))
     rank = program.stats["ranks"][0]
     return (rank["peak_bytes"] - rank["argument_bytes"]) / params[0].nbytes
+
+
+def run(what: str, program: wh.Program, arguments: tuple) -> None:
+    """Runs a step, and again on late devices."""
+    moved = late_devices.check_step(program, arguments, program(*arguments))
+    print(f"{what}: {moved} transfers moved")
 
 
 def main() -> None:

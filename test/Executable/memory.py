@@ -14,6 +14,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import jax.numpy as jnp
+import late_devices
 
 import whale as wh
 
@@ -42,7 +43,8 @@ def compile_step(
     samples: int = 1024,
     width: int = 64,
 ) -> list[int]:
-    """Bytes that each rank of a perceptron's step takes."""
+    """Bytes that each rank of a perceptron's step takes, which is run on late
+    devices, too."""
     wh.init(wh.Config(config))
     if default is not None:
         wh.set_default_strategy(default())
@@ -65,7 +67,9 @@ def compile_step(
         batch_argnums=(1, 2),
     )
     program = compiled.lower(weights, x, x).compile()
-    program(weights, x, x)
+    arguments = (weights, x, x)
+    moved = late_devices.check_step(program, arguments, program(*arguments))
+    print(f"{config}: {moved} transfers moved")
     return peaks(program)
 
 
