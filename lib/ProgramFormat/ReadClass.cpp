@@ -103,8 +103,8 @@ static void checkShard(const Field &field, const BufferInfo &buffer,
                        const std::vector<int64_t> &ranks) {
   std::optional<Field> offset = field.find("offset");
   if (buffer.dtype != parameter.dtype)
-    field.at("type").fail("must have the elements of " + parameter.name + ": " +
-                          std::string(name(parameter.dtype)));
+    typeOf(field).fail("must have the elements of " + parameter.name + ": " +
+                       std::string(name(parameter.dtype)));
   for (int64_t rank : ranks) {
     const std::optional<Box> &box = parameter.layout->boxes[rank];
     int64_t elements = box ? box->elements() : 0;
@@ -116,10 +116,10 @@ static void checkShard(const Field &field, const BufferInfo &buffer,
                      " of " + parameter.name + " on rank " +
                      std::to_string(rank));
     } else if (elements != elementCount(buffer.shape)) {
-      field.at("type").fail(
-          "has " + std::to_string(elementCount(buffer.shape)) +
-          " elements, the box of " + parameter.name + " on rank " +
-          std::to_string(rank) + " has " + std::to_string(elements));
+      typeOf(field).fail("has " + std::to_string(elementCount(buffer.shape)) +
+                         " elements, the box of " + parameter.name +
+                         " on rank " + std::to_string(rank) + " has " +
+                         std::to_string(elements));
     }
   }
 }
@@ -132,7 +132,12 @@ int64_t readOffset(const Field &field, const BufferInfo &buffer) {
   return offset;
 }
 
-BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces) {
+Field typeOf(const Field &buffer) {
+  return buffer.find("type").value_or(buffer);
+}
+
+BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces,
+                      const std::vector<BufferInfo> &before) {
   std::string known;
   const Space *found = nullptr;
   for (const Space &space : spaces) {
@@ -152,16 +157,22 @@ BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces) {
     field.fail("must have a field " + known);
   BufferInfo buffer;
   buffer.space = *found;
-  std::tie(buffer.dtype, buffer.shape) = field.at("type").tensorType();
+  if (before.empty() || field.find("type")) {
+    std::tie(buffer.dtype, buffer.shape) = field.at("type").tensorType();
+  } else {
+    buffer.dtype = before.back().dtype;
+    buffer.shape = before.back().shape;
+  }
   buffer.bytes = byteCount(buffer.dtype, buffer.shape);
   return buffer;
 }
 
 BufferInfo ProgramReader::readBuffer(const Field &field,
                                      const RankClass &rankClass) {
-  BufferInfo buffer =
-      readTensor(field, {Space::Arena, Space::Argument, Space::Result,
-                         Space::Constant, Space::RankConstant});
+  BufferInfo buffer = readTensor(field,
+                                 {Space::Arena, Space::Argument, Space::Result,
+                                  Space::Constant, Space::RankConstant},
+                                 rankClass.buffers);
   Field where = field.at(std::string(name(buffer.space)));
   auto readIndex = [&](const std::vector<Parameter> &parameters) {
     buffer.index =

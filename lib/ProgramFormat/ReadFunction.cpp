@@ -32,7 +32,8 @@ std::string ProgramReader::describe(Slot slot) {
 BufferInfo ProgramReader::readBuffer(const Field &field,
                                      const Function &function, int64_t count) {
   BufferInfo buffer = readTensor(
-      field, {Space::Operand, Space::Result, Space::Local, Space::Constant});
+      field, {Space::Operand, Space::Result, Space::Local, Space::Constant},
+      function.buffers);
   Field where = field.at(std::string(name(buffer.space)));
   if (buffer.space == Space::Constant)
     buffer.offset = readOffset(where, buffer);
@@ -62,9 +63,9 @@ void ProgramReader::readFunction(const Field &field, size_t number) {
       Slot slot = {buffer.space, buffer.index};
       int64_t size = sizes.try_emplace(slot, buffer.bytes).first->second;
       if (size != buffer.bytes)
-        buffers[i].at("type").fail("must have " + std::to_string(size) +
-                                   " bytes, as in an earlier buffer of " +
-                                   describe(slot));
+        typeOf(buffers[i])
+            .fail("must have " + std::to_string(size) +
+                  " bytes, as in an earlier buffer of " + describe(slot));
     }
     function.buffers.push_back(std::move(buffer));
   }

@@ -239,8 +239,12 @@ private:
   int depth = 0;
 };
 
-/// Reads the space of a buffer, one of `spaces`, and its type and bytes.
-BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces);
+/// Reads the space of a buffer, one of `spaces`, and its type and bytes. The
+/// type may be left out where it is that of the last of those before.
+BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces,
+                      const std::vector<BufferInfo> &before);
+/// Where the type of a buffer is: the buffer itself if it is left out.
+Field typeOf(const Field &buffer);
 
 int64_t readOrigin(const Field &field, const Program &program);
 

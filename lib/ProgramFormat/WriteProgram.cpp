@@ -58,8 +58,8 @@ static Json toJson(const std::vector<Rank> &ranks) {
 }
 
 namespace {
-/// For files of tables, which have short lists: of hundreds of thousands of
-/// short lines, a tenth would be indentation.
+/// For tables: of hundreds of thousands of short lines, a tenth would be
+/// indentation.
 constexpr int withoutIndent = -1;
 
 class ProgramWriter {
@@ -98,18 +98,18 @@ private:
   Table printFunctions();
   Table printClasses();
   Table printChannels();
-  /// Prints all tables; the elements are indented by `indent`.
-  std::vector<Table> printTables(int indent);
+  /// Prints all tables; with short lists where they go to separate files.
+  std::vector<Table> printTables(bool areShort);
   std::string printElement(Json json) {
-    if (elementIndent == withoutIndent)
+    if (hasShortLists)
       saved += shortenLists(json);
     std::string out;
-    printJson(out, json, /*depth=*/6, elementIndent);
+    printJson(out, json, /*depth=*/6, withoutIndent);
     return out;
   }
   /// Appends a part of a table.
   static void append(std::string &out, const Table &table, size_t begin,
-                     size_t end, int indent);
+                     size_t end);
   void writeToFiles(const Table &table);
   void writeTables();
   void writeHashes();
@@ -141,7 +141,7 @@ private:
   std::map<const Layout *, std::string> namedLayouts;
   std::map<const Collective *, Described> described;
   ChannelOrigins channelOrigins;
-  int elementIndent = 0;
+  bool hasShortLists = false;
   /// How much longer the tables are without short lists.
   std::atomic<size_t> saved = 0;
   ProgramText texts;
@@ -223,8 +223,9 @@ static bool isWhole(const BufferInfo &buffer, const Parameter &parameter,
 }
 
 /// Converts a buffer of a class; `rankClass` is null for a function's buffers.
-static Json toJson(const BufferInfo &buffer, const Program &program,
-                   const RankClass *rankClass) {
+/// A buffer without its type is of that of the buffer before.
+static Json toJson(const BufferInfo &buffer, bool hasType,
+                   const Program &program, const RankClass *rankClass) {
   Json where = buffer.index;
   std::optional<int64_t> offset;
   switch (buffer.space) {
@@ -255,7 +256,8 @@ static Json toJson(const BufferInfo &buffer, const Program &program,
   addMember(json, std::string(name(buffer.space)), std::move(where));
   if (offset)
     addMember(json, "offset", *offset);
-  addMember(json, "type", tensorType(buffer.dtype, buffer.shape));
+  if (hasType)
+    addMember(json, "type", tensorType(buffer.dtype, buffer.shape));
   if (buffer.value)
     addMember(json, "value", *buffer.value);
   return json;
@@ -264,8 +266,13 @@ static Json toJson(const BufferInfo &buffer, const Program &program,
 static Json toJson(const std::vector<BufferInfo> &buffers,
                    const Program &program, const RankClass *rankClass) {
   Json list = Json::array();
-  for (const BufferInfo &buffer : buffers)
-    list.push_back(toJson(buffer, program, rankClass));
+  const BufferInfo *before = nullptr;
+  for (const BufferInfo &buffer : buffers) {
+    bool isSame = before && before->dtype == buffer.dtype &&
+                  before->shape == buffer.shape;
+    list.push_back(toJson(buffer, !isSame, program, rankClass));
+    before = &buffer;
+  }
   return list;
 }
 
@@ -431,8 +438,8 @@ ProgramWriter::Table ProgramWriter::printChannels() {
 }
 
 void ProgramWriter::append(std::string &out, const Table &table, size_t begin,
-                           size_t end, int indent) {
-  JsonLines lines(out, table.isList, indent);
+                           size_t end) {
+  JsonLines lines(out, table.isList, withoutIndent);
   for (size_t i = begin; i < end; ++i) {
     lines.next(table.isList ? "" : std::to_string(table.keys[i]));
     out += table.elements[i];
@@ -452,7 +459,7 @@ void ProgramWriter::writeToFiles(const Table &table) {
     std::string name =
         std::string(table.name) + "-" + std::to_string(files.size()) + ".json";
     std::string &file = texts.tables[name];
-    append(file, table, begin, end, withoutIndent);
+    append(file, table, begin, end);
     file += "\n";
     files.push_back({{"name", name}, {"count", end - begin}});
     if (!table.isList)
@@ -462,8 +469,8 @@ void ProgramWriter::writeToFiles(const Table &table) {
   field(table.name, {{"files", std::move(files)}});
 }
 
-std::vector<ProgramWriter::Table> ProgramWriter::printTables(int indent) {
-  elementIndent = indent;
+std::vector<ProgramWriter::Table> ProgramWriter::printTables(bool areShort) {
+  hasShortLists = areShort;
   std::vector<Table> tables;
   if (!program.functions.empty())
     tables.push_back(printFunctions());
@@ -486,7 +493,7 @@ void ProgramWriter::writeTables() {
     described.try_emplace(collective.get(), Described{number});
   for (size_t i = 0; i < program.classes.size(); ++i)
     addUses(static_cast<int64_t>(i), program.classes[i].instructions);
-  std::vector<Table> tables = printTables(withoutIndent);
+  std::vector<Table> tables = printTables(/*areShort=*/true);
   size_t bytes = saved;
   for (const Table &table : tables)
     for (const std::string &element : table.elements)
@@ -496,9 +503,9 @@ void ProgramWriter::writeTables() {
       writeToFiles(table);
     return;
   }
-  for (const Table &table : printTables(/*indent=*/2)) {
+  for (const Table &table : printTables(/*areShort=*/false)) {
     manifest.next(table.name);
-    append(text, table, 0, table.elements.size(), /*indent=*/1);
+    append(text, table, 0, table.elements.size());
   }
 }
 

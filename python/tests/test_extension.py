@@ -69,7 +69,7 @@ def write_product(path, dtype="f32", donated=False, arena_bytes=0):
 
     manifest = {
         "format": "whale",
-        "version": 8,
+        "version": 9,
         "target": "cpu",
         "name": "product",
         "ranks": [

@@ -129,15 +129,21 @@ def test_pipelines_of_two_stages(schedule: str | None) -> None:
     check(config, halves, 2)
 
 
-def test_micro_batches_add_calls_alone(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("schedule", "scopes"),
+    [("1f1b", halves), ("gpipe", halves), ("interleaved", each)],
+)
+def test_micro_batches_add_calls_alone(
+    schedule: str, scopes: Callable[[int], Any], tmp_path: pathlib.Path
+) -> None:
     """Of one size they have the same functions and kernels, whatever their
     number; a call, with the transfers around it, takes at most 200 bytes."""
     functions, kernels, runs, sizes = [], [], [], []
     for count in (8, 64):
         wh.init(
-            wh.Config({"num_micro_batch": count, "pipeline.strategy": "1f1b"})
+            wh.Config({"num_micro_batch": count, "pipeline.strategy": schedule})
         )
-        step, start, batch = make_step(halves, samples=2 * count)
+        step, start, batch = make_step(scopes, samples=2 * count)
         path = tmp_path / str(count)
         wh.jit(step, cluster=2, batch_argnums=(2, 3)).lower(
             *start, *batch

@@ -11,18 +11,18 @@
 // the batch. It adds to its first operand in place: each run gets the sum as
 // operand 0 and as result.
 
-// CHECK: "version": 8
+// CHECK: "version": 9
 // CHECK: "functions": [
 // CHECK: "operands": 3,
 // CHECK: "results": 2,
-// CHECK-DAG: {"operand":0,"type":"f32[4,4]"}
+// CHECK-DAG: {"operand":0}
 // CHECK-DAG: {"local":0,
 // CHECK-NOT: "run":
 // CHECK: "classes": [
 // CHECK: "locals": {"0":[{{\[}}{{[0-9]+}}
 // CHECK-DAG: {"argument":1,"offset":0,"type":"f32[2,4]"
-// CHECK-DAG: {"argument":1,"offset":32,"type":"f32[2,4]"
-// CHECK-DAG: {"argument":1,"offset":64,"type":"f32[2,4]"
+// CHECK-DAG: {"argument":1,"offset":32
+// CHECK-DAG: {"argument":1,"offset":64
 // CHECK: {"function":0,"operands":{{\[+}}[[SUM:[0-9]+]],{{[0-9,]+\]+}},"results":{{\[}}[[SUM]],
 // CHECK: {"function":0,"operands":{{\[}}[[SUM]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],
 // CHECK: {"function":0,"operands":{{\[}}[[SUM]],{{[0-9,]+}}],"results":{{\[}}[[SUM]],

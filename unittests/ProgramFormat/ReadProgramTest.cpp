@@ -42,12 +42,12 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(richManifest().dump()), "");
   EXPECT_EQ(errorOf("[]"), "file: must be an object");
   EXPECT_EQ(errorOf("{}"), "file: has no field 'format'");
-  EXPECT_EQ(errorOf("/version", 9),
-            "file: version: the program has version 9, this Whale reads "
-            "version 8: it needs a newer Whale");
+  EXPECT_EQ(errorOf("/version", 10),
+            "file: version: the program has version 10, this Whale reads "
+            "version 9: it needs a newer Whale");
   EXPECT_EQ(errorOf("/version", 3),
             "file: version: the program has version 3, this Whale reads "
-            "version 8: compile it anew");
+            "version 9: compile it anew");
   EXPECT_EQ(errorOf("/ranks", json::array()), "file: ranks: must not be empty");
   EXPECT_EQ(errorOf("/kernels", "a/b"),
             "file: kernels: must be the name of a file, without folders");
@@ -406,6 +406,22 @@ TEST(ReadProgramTest, NumbersFitInTheirType) {
       errorOf("/classes/0/buffers/6", buffer),
       "file: classes[0].buffers[6].rank_constant[1][0]: does not fit in its "
       "element type");
+}
+
+TEST(ReadProgramTest, ABufferHasTheTypeOfTheOneBefore) {
+  json manifest = richManifest();
+  Program whole = readProgram(manifest.dump(), "file");
+  json &buffers = manifest["classes"][0]["buffers"];
+  ASSERT_EQ(buffers[7]["type"], buffers[8]["type"]);
+  buffers[8].erase("type");
+  EXPECT_EQ(readProgram(manifest.dump(), "file"), whole);
+  buffers[1].erase("type");
+  EXPECT_EQ(errorOf(manifest.dump()),
+            "file: classes[0].buffers[1]: has 16 elements, the box of arg1 on "
+            "rank 0 has 8");
+  buffers[0].erase("type");
+  EXPECT_EQ(errorOf(manifest.dump()),
+            "file: classes[0].buffers[0]: has no field 'type'");
 }
 
 TEST(ReadProgramTest, CostsAreRounded) {

@@ -564,15 +564,15 @@ TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
   json root = emptyManifest(1);
   EXPECT_EQ(loadError(root), "");
   std::string file = (directory.path() / "manifest.json").string();
-  root["version"] = 9;
+  root["version"] = 10;
   EXPECT_EQ(loadError(root),
-            file + ": version: the program has version 9, this Whale reads "
-                   "version 8: it needs a newer Whale");
+            file + ": version: the program has version 10, this Whale reads "
+                   "version 9: it needs a newer Whale");
   root["version"] = 3;
   EXPECT_EQ(loadError(root),
             file + ": version: the program has version 3, this Whale reads "
-                   "version 8: compile it anew");
-  root["version"] = 8;
+                   "version 9: compile it anew");
+  root["version"] = 9;
   root["target"] = "none";
   EXPECT_NE(loadError(root).find("no code to run"), std::string::npos);
   EXPECT_THROW(Program::load("/nonexistent"), Error);

@@ -34,7 +34,7 @@
 namespace whale::format {
 
 /// The version that is written, and the only one that is read.
-inline constexpr int64_t formatVersion = 8;
+inline constexpr int64_t formatVersion = 9;
 
 /// A value with several owners: a large one is stored once, in memory and in
 /// the file. Compared by value.
