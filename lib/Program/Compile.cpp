@@ -27,6 +27,7 @@
 #include "PrepareInput.h"
 #include "ReadResources.h"
 #include "Reporter.h"
+#include "ScratchNeeds.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -99,6 +100,9 @@ private:
   LogicalResult runPasses(ModuleOp module, const Level &level,
                           StringRef pipeline);
   LogicalResult findNeeds(ModuleOp module, const Cluster &cluster);
+  int64_t findScratch(ModuleOp products, const Cluster &cluster,
+                      int64_t device);
+  ScratchNeeds &getScratchNeeds(const Cluster &cluster);
   Snapshot save(ModuleOp module);
   void restore(ModuleOp module, Snapshot snapshot);
   LogicalResult lowerToFit(ModuleOp module, StringRef first,
@@ -136,6 +140,8 @@ private:
   MemoryFit &fit;
   /// By device, of the plan at hand.
   std::vector<MemoryNeed> needs;
+  /// What is known of scratch, once it has been asked for.
+  std::optional<ScratchNeeds> scratch;
   /// What is short in it if transfers start early; empty if nothing is.
   std::string delayed;
   /// What was short in the plan that was made first; empty if nothing was.
@@ -284,9 +290,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       findStageDevices(module);
     }
     // What follows looks at each piece, to say what transfers take.
-    if (level.name == "kernels" &&
-        (failed(checkPieces(module)) ||
-         (isGpu() && failed(chooseArchitectures(module)))))
+    if (level.name == "kernels" && failed(checkPieces(module)))
       return failure();
     auto lowerFor = [&](ModuleOp part, bool isForProcessor) {
       bool isOwn = isGpu() && !isForProcessor && !level.gpuPipeline.empty();
@@ -320,11 +324,39 @@ void Compiler::restore(ModuleOp module, Snapshot snapshot) {
   reporter.forget(snapshot.said);
 }
 
+ScratchNeeds &Compiler::getScratchNeeds(const Cluster &cluster) {
+  if (!scratch)
+    scratch.emplace(options.libraries, cluster.devices.size(), gpuWorkspace());
+  return *scratch;
+}
+
+/// What a device uses for products and convolutions besides buffers, once they
+/// are lowered as a program is. What is said of it is said again there.
+int64_t Compiler::findScratch(ModuleOp products, const Cluster &cluster,
+                              int64_t device) {
+  const Level *kernels = llvm::find_if(
+      getLevels(), [](const Level &level) { return level.name == "kernels"; });
+  bool isForProcessor = isGpu() && findProcessors(cluster).test(device);
+  StringRef pipeline =
+      isGpu() && !isForProcessor ? kernels->gpuPipeline : kernels->pipeline;
+  // What follows makes kernels of all else.
+  std::string text = withOptions(
+      pipeline.take_front(pipeline.find(",whale-stablehlo-to-linalg")));
+  PassManager manager(products.getContext());
+  ScopedDiagnosticHandler quiet(products.getContext(),
+                                [](Diagnostic &) { return success(); });
+  if (failed(parsePassPipeline(text + ")", manager)) ||
+      failed(manager.run(products)))
+    return 0;
+  return getScratchNeeds(cluster).find(
+      llvm::to_vector(products.getOps<FunctionOpInterface>()),
+      isCpu() || isForProcessor);
+}
+
 /// What devices need: where one lacks memory, with transfers that start as late
 /// as they can.
 LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
-  needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace(),
-                          options.libraries);
+  needs = findMemoryNeeds(module, cluster, isCpu(), getScratchNeeds(cluster));
   delayed.clear();
   std::optional<int64_t> device = findOverfull(needs, cluster);
   if (!device)
@@ -344,8 +376,7 @@ LogicalResult Compiler::findNeeds(ModuleOp module, const Cluster &cluster) {
   --phaseNumber;
   if (failed(dump(module, last.name)))
     return failure();
-  needs = findMemoryNeeds(module, cluster, isCpu(), gpuWorkspace(),
-                          options.libraries);
+  needs = findMemoryNeeds(module, cluster, isCpu(), getScratchNeeds(cluster));
   delayed = std::move(lack);
   return success();
 }
@@ -399,6 +430,7 @@ std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
   SmallVector<int64_t> stageBytes = findStageBytes(module, cluster);
   MemoryFit next;
   next.isCorrected = true;
+  next.findScratch = std::move(fit.findScratch);
   if (!fit.replaceableSchedule.empty())
     next.misfitSchedules = {fit.replaceableSchedule};
   next.stageBytes.assign(stageBytes.begin(), stageBytes.end());
@@ -451,8 +483,13 @@ LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
 LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
                             CompileReport *report) {
   if (failed(checkOptions()) || failed(dump(module, "input")) ||
-      failed(prepareInput(module, options)))
+      failed(prepareInput(module, options)) ||
+      (isGpu() && failed(chooseArchitectures(module))))
     return failure();
+  fit.findScratch = [&](ModuleOp products, const Cluster &cluster,
+                        int64_t device) {
+    return findScratch(products, cluster, device);
+  };
   PlanSummary summary;
   if (Config(module).getNumTaskGraphs())
     firstDecision = "annotated";
@@ -508,8 +545,8 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   registerProgramDialects(registry);
   auto owned = std::make_unique<MLIRContext>(registry);
   MLIRContext &context = *owned;
-  context.loadDialect<func::FuncDialect, stablehlo::StablehloDialect,
-                      WhaleDialect>();
+  // None is loaded while a pass runs, which may run others.
+  context.loadAllAvailableDialects();
   Reporter reporter(handler, options.explain, text);
   context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler diagnostics(&context, [&](Diagnostic &diagnostic) {

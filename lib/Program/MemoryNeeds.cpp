@@ -72,38 +72,10 @@ static int64_t countConstants(ArrayRef<FunctionOpInterface> functions) {
   return bytes;
 }
 
-/// The most that a library of a GPU may use for one of the operations.
-static int64_t findGpuWorkspace(ArrayRef<FunctionOpInterface> functions,
-                                int64_t ofProducts,
-                                const format::Libraries &libraries) {
-  int64_t most = 0;
-  auto find = [&](Operation *op) -> int64_t {
-    if (isa<MatmulOp>(op))
-      return ofProducts;
-    if (auto convolution = dyn_cast<ConvolutionOp>(op))
-      return libraries.gpuWorkspace(toFormat(convolution)).value_or(0);
-    auto call = dyn_cast<LibraryCallOp>(op);
-    if (!call)
-      return 0;
-    if (auto bytes = call->getAttrOfType<IntegerAttr>(kWorkspaceAttrName))
-      return bytes.getInt();
-    return libraries
-        .gpuWorkspace(call.getFunction().str(),
-                      describeTensors(call.getInputs()),
-                      describeTensors(call.getOutputs()))
-        .value_or(0);
-  };
-  for (FunctionOpInterface function : functions)
-    function.walk([&](Operation *op) { most = std::max(most, find(op)); });
-  return most;
-}
-
 std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
-                                        bool isCpu, int64_t gpuWorkspace,
-                                        const format::Libraries &libraries) {
+                                        bool isCpu, ScratchNeeds &scratch) {
   std::vector<MemoryNeed> needs(cluster.devices.size());
   bool isPlanned = false;
-  ScratchNeeds scratch(libraries, cluster.devices.size());
   SymbolTable symbols(module);
   for (ScheduleOp schedule : getRankClasses(module)) {
     auto arena = schedule->getAttrOfType<IntegerAttr>("whale.arena_bytes");
@@ -121,10 +93,8 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
     for (auto buffer : buffers.getAsRange<DictionaryAttr>())
       if (buffer.contains("result"))
         need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
-    if (isCpu || schedule->hasAttr(kForProcessorAttrName))
-      need.scratchBytes = scratch.find(functions);
-    else
-      need.scratchBytes = findGpuWorkspace(functions, gpuWorkspace, libraries);
+    need.scratchBytes = scratch.find(
+        functions, isCpu || schedule->hasAttr(kForProcessorAttrName));
     need.bytes += need.resultBytes + need.constantBytes + need.scratchBytes;
     for (int64_t rank : schedule.getRanks())
       if (rank >= 0 && size_t(rank) < needs.size())
@@ -190,15 +160,8 @@ std::string describeNeeds(ArrayRef<MemoryNeed> needs, const MemoryFit &fit) {
   std::string text = ("memory: device " + Twine(device) + " needs most, " +
                       Twine(most->bytes) + " bytes")
                          .str();
-  if (fit.shares.bytes.size() == needs.size()) {
-    // The second plan knows the scratch of the first.
-    int64_t scratch = most->scratchBytes;
-    if (!fit.scratchBytes.empty())
-      scratch -= fit.scratchBytes[device];
-    text +=
-        (", " + Twine(fit.shares.bytes[device] + scratch) + " were expected")
-            .str();
-  }
+  if (fit.shares.bytes.size() == needs.size())
+    text += (", " + Twine(fit.shares.bytes[device]) + " were expected").str();
   return text;
 }
 
@@ -210,6 +173,8 @@ std::vector<double> findScale(const MemoryFit::Estimate &estimate,
   for (size_t device = 0; device < needs.size(); ++device) {
     double fixed = double(estimate.fixedBytes[device]);
     double expected = double(estimate.bytes[device]) - fixed;
+    if (!estimate.scratchBytes.empty())
+      expected -= double(estimate.scratchBytes[device]);
     double real =
         double(needs[device].bytes - needs[device].scratchBytes) - fixed;
     if (expected > 0 && real > 0)

@@ -30,8 +30,7 @@ namespace whale {
 
 static constexpr StringRef kSuffix = "_on_cpu";
 
-/// The devices whose ranks are on the processor: none where all are alike.
-static llvm::BitVector findProcessors(const Cluster &cluster) {
+llvm::BitVector findProcessors(const Cluster &cluster) {
   llvm::BitVector processors(cluster.devices.size());
   for (size_t device = 0; device < cluster.devices.size(); ++device)
     if (cluster.kindOf(device).name == "cpu")

@@ -11,8 +11,12 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Cluster/Cluster.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace whale {
+
+/// The devices whose ranks are on the processor: none where all are alike.
+llvm::BitVector findProcessors(const Cluster &cluster);
 
 /// Calls `lower`, which makes kernels of a partitioned module, with the classes
 /// of ranks on GPUs, then, where there are some, with those of ranks on the

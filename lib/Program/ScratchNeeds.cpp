@@ -9,12 +9,19 @@
 #include "ScratchNeeds.h"
 
 #include "ToFormat.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Transforms/Attributes.h"
 
 using namespace mlir;
 
 namespace whale {
 
-int64_t ScratchNeeds::find(ArrayRef<FunctionOpInterface> functions) {
+int64_t ScratchNeeds::find(ArrayRef<FunctionOpInterface> functions,
+                           bool isOnProcessor) {
+  return isOnProcessor ? findOnProcessor(functions) : findOnGpu(functions);
+}
+
+int64_t ScratchNeeds::findOnProcessor(ArrayRef<FunctionOpInterface> functions) {
   format::ScratchSizes most;
   std::vector<Key> keys;
   std::vector<format::Product> products;
@@ -45,6 +52,30 @@ int64_t ScratchNeeds::find(ArrayRef<FunctionOpInterface> functions) {
     most.include(each);
   }
   return most.sum();
+}
+
+/// The most that a library of a GPU may use for one of the operations.
+int64_t ScratchNeeds::findOnGpu(ArrayRef<FunctionOpInterface> functions) const {
+  int64_t most = 0;
+  auto find = [&](Operation *op) -> int64_t {
+    if (isa<MatmulOp>(op))
+      return gpuWorkspace;
+    if (auto convolution = dyn_cast<ConvolutionOp>(op))
+      return libraries.gpuWorkspace(toFormat(convolution)).value_or(0);
+    auto call = dyn_cast<LibraryCallOp>(op);
+    if (!call)
+      return 0;
+    if (auto bytes = call->getAttrOfType<IntegerAttr>(kWorkspaceAttrName))
+      return bytes.getInt();
+    return libraries
+        .gpuWorkspace(call.getFunction().str(),
+                      describeTensors(call.getInputs()),
+                      describeTensors(call.getOutputs()))
+        .value_or(0);
+  };
+  for (FunctionOpInterface function : functions)
+    function.walk([&](Operation *op) { most = std::max(most, find(op)); });
+  return most;
 }
 
 } // namespace whale

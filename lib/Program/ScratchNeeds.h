@@ -16,22 +16,31 @@
 
 namespace whale {
 
-/// Asks the runtime what it will take besides a program's buffers, once for
-/// each kind of product.
+/// Asks libraries what they will take besides a program's buffers, on the
+/// processor once for each kind of product.
 class ScratchNeeds {
 public:
-  ScratchNeeds(const format::Libraries &libraries, int64_t ranks)
-      : libraries(libraries), ranks(ranks) {}
+  /// So many ranks share the processor. All products of a rank on a GPU take
+  /// `gpuWorkspace` bytes.
+  ScratchNeeds(const format::Libraries &libraries, int64_t ranks,
+               int64_t gpuWorkspace)
+      : libraries(libraries), ranks(ranks), gpuWorkspace(gpuWorkspace) {}
 
-  /// The bytes of a rank that computes these functions.
-  int64_t find(llvm::ArrayRef<mlir::FunctionOpInterface> functions);
+  /// The bytes of a rank that computes these functions, on the processor or on
+  /// a GPU.
+  int64_t find(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
+               bool isOnProcessor);
 
 private:
+  int64_t findOnProcessor(llvm::ArrayRef<mlir::FunctionOpInterface> functions);
+  int64_t findOnGpu(llvm::ArrayRef<mlir::FunctionOpInterface> functions) const;
+
   /// Operations with equal attributes and types ask for the same.
   using Key = std::pair<const void *, std::vector<const void *>>;
 
   const format::Libraries &libraries;
   int64_t ranks;
+  int64_t gpuWorkspace;
   std::map<Key, format::ScratchSizes> known;
 };
 

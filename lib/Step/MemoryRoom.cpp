@@ -110,7 +110,7 @@ int64_t MemoryRoom::peakBytes(int64_t device) const {
 }
 
 int64_t MemoryRoom::argumentBytes(int64_t device) const {
-  return addCosts(toBytes(peakOf(shares[device], 0).bytes), scratchOf(device));
+  return toBytes(peakOf(shares[device], 0).bytes);
 }
 
 LoopBytes MemoryRoom::loopBytes(int64_t device,

@@ -199,3 +199,35 @@ def test_expected_memory(model, cluster, config, capfd):
         r"needs most, (\d+) bytes, (\d+) were expected", capfd.readouterr().err
     ).groups()
     assert 0.9 < int(expected) / int(needed) < 1.1
+
+
+def test_scratch_is_expected(capfd):
+    """A device gets no more than it has memory for, what its convolutions use
+    besides buffers included, and nothing is decided again."""
+    memory = 6_000_000
+    kinds = {
+        name: {
+            "flops": {"f32": 1e12},
+            "memory_bytes": size,
+            "memory_bandwidth": 1e12,
+        }
+        for name, size in (("large", 1 << 30), ("small", memory))
+    }
+    cluster = {
+        "kinds": kinds,
+        "nodes": [{"devices": [{"kind": name} for name in kinds]}],
+    }
+    wh.set_default_strategy(wh.replicate())
+    loss, params, x = convolutions()
+    step = wh.jit(
+        jax.grad(loss), cluster=cluster, donate_argnums=0, batch_argnums=1
+    )
+    step.lower(params, x).compile(explain=True)
+    said = capfd.readouterr().err
+    needed, expected = re.search(
+        r"needs most, (\d+) bytes, (\d+) were expected", said
+    ).groups()
+    assert 0.9 < int(expected) / int(needed) < 1.1
+    assert "decided again" not in said
+    shares = re.findall(r"(\d+) of 32 samples", said)
+    assert 0 < int(shares[1]) < 16 < int(shares[0])

@@ -16,6 +16,8 @@
 
 namespace whale {
 
+class ScratchNeeds;
+
 /// Bytes that a device needs for a step.
 struct MemoryNeed {
   /// All of them: arguments, results in buffers of their own, constants, the
@@ -33,13 +35,11 @@ struct MemoryNeed {
 
 /// The needs of each device after whale-plan-buffers, by its number; empty
 /// where the module has no plan of buffers. On a CPU (`isCpu`) they are what
-/// the runtime allocates on a machine like this one with these libraries; for
-/// GPUs scratch is the workspace of the operation of which it is largest, of
-/// products `gpuWorkspace` bytes.
+/// the runtime allocates on a machine like this one; for GPUs scratch is the
+/// workspace of the operation of which it is largest.
 std::vector<MemoryNeed> findMemoryNeeds(mlir::ModuleOp module,
                                         const Cluster &cluster, bool isCpu,
-                                        int64_t gpuWorkspace,
-                                        const format::Libraries &libraries);
+                                        ScratchNeeds &scratch);
 
 /// The device that is furthest over its memory, if one is.
 std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,
@@ -54,7 +54,7 @@ std::string suggestRemedy(llvm::ArrayRef<MemoryNeed> needs,
                           const Cluster &cluster, int64_t device);
 
 /// Says which device needs most, and what it was expected to need if that is
-/// known: by the plan for its buffers, and its scratch.
+/// known.
 std::string describeNeeds(llvm::ArrayRef<MemoryNeed> needs,
                           const MemoryFit &fit);
 

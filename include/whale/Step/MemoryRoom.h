@@ -62,7 +62,7 @@ public:
   double roomFor(int64_t device, const MeshLoad *load, bool inner) const;
   /// Returns the peak bytes of a device with its shares.
   int64_t peakBytes(int64_t device) const;
-  /// Returns the bytes of its arguments and scratch alone.
+  /// Returns the bytes of its arguments alone.
   int64_t argumentBytes(int64_t device) const;
   /// Returns the bytes of a loop, given the numbers of its first and last
   /// operation.

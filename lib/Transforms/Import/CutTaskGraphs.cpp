@@ -214,7 +214,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       state[need.device] = need.stateBytes;
       bytes[need.device] = need.stateBytes + need.workingBytes;
     }
-    return {std::move(bytes), std::move(state)};
+    return {std::move(bytes), std::move(state), /*scratchBytes=*/{}};
   }
 
   void assign(ArrayRef<StageLoad> loads, const StepUnits &units) {

@@ -26,6 +26,7 @@
 #include "Pipeline.h"
 #include "Propagate/BalanceMeshes.h"
 #include "Propagate/MomentRegions.h"
+#include "Propagate/ShardScratch.h"
 #include "Propagate/WritePlacements.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -85,12 +86,16 @@ public:
     } else {
       layouts.followStrategies();
       meshes.findArgumentMeshes();
+      MemoryFit &fit = getMemoryFit(function);
+      if (fit.scratchBytes.empty() && fit.findScratch)
+        fit.scratchBytes = findScratchOfFastest();
       // Where micro-batches with shares of their own have become regions of
       // their own, these are what loads are read from.
       if (balance(/*mayRotate=*/true))
         balance(/*mayRotate=*/false);
     }
     writePlacements(function, meshes, layouts);
+    correctScratch();
     return success();
   }
 
@@ -107,6 +112,44 @@ private:
     layouts.followHints(hints);
     meshes.findArgumentMeshes();
     return success();
+  }
+
+  SmallVector<Operation *> findProducts() {
+    SmallVector<Operation *> products;
+    function.walk([&](Operation *op) {
+      if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
+        products.push_back(op);
+    });
+    return products;
+  }
+
+  /// What products and convolutions use besides buffers, which depends on their
+  /// shards, with those that they have where nothing is used besides.
+  std::vector<int64_t> findScratchOfFastest() {
+    SmallVector<Operation *> products = findProducts();
+    if (products.empty())
+      return {};
+    MemoryFit &fit = getMemoryFit(function);
+    StepLoads loads = readLoads();
+    MeshBalancer balancer(loads, cluster, fit);
+    balancer.balance(meshes.getMeshes(), /*mostVariants=*/1);
+    writePlacements(products, meshes, layouts);
+    return findShardScratch(products, balancer.findAlike(), cluster,
+                            fit.findScratch);
+  }
+
+  /// Has what is expected be with the scratch of the shares that were decided.
+  void correctScratch() {
+    MemoryFit &fit = getMemoryFit(function);
+    std::vector<int64_t> &scratch = fit.shares.scratchBytes;
+    if (scratch.empty() || !fit.findScratch)
+      return;
+    std::vector<int64_t> decided =
+        findShardScratch(findProducts(), alike, cluster, fit.findScratch);
+    for (auto [bytes, before, now] :
+         llvm::zip_equal(fit.shares.bytes, scratch, decided))
+      bytes += now - before;
+    scratch = std::move(decided);
   }
 
   /// Decides all shares. True if the regions of micro-batches were multiplied,
@@ -134,7 +177,8 @@ private:
       if (pipeline.getNumStages() > 1 && pipeline.goesBack())
         writeLoopBytes(loop, pipeline, balancer.loopBytes(loop));
     }
-    fit.shares = {balancer.estimateBytes(), balancer.argumentBytes()};
+    fit.shares = balancer.estimate();
+    alike = balancer.findAlike();
     return false;
   }
 
@@ -204,6 +248,8 @@ private:
   StepLayouts layouts;
   /// How many kinds of micro-batches there may be.
   int64_t mostVariants = 1;
+  /// For each device the first one of its kind with the same shares.
+  std::vector<int64_t> alike;
 };
 
 struct PropagatePass : impl::PropagateBase<PropagatePass> {

@@ -314,18 +314,24 @@ void MeshBalancer::limit(ArrayRef<Mesh *> meshes) {
   }
 }
 
-std::vector<int64_t> MeshBalancer::estimateBytes() const {
-  std::vector<int64_t> bytes;
-  for (size_t device = 0; device < cluster.devices.size(); ++device)
-    bytes.push_back(room->peakBytes(device));
-  return bytes;
+MemoryFit::Estimate MeshBalancer::estimate() const {
+  MemoryFit::Estimate estimate;
+  for (size_t device = 0; device < cluster.devices.size(); ++device) {
+    estimate.bytes.push_back(room->peakBytes(device));
+    estimate.fixedBytes.push_back(room->argumentBytes(device));
+  }
+  estimate.scratchBytes = fit.scratchBytes;
+  return estimate;
 }
 
-std::vector<int64_t> MeshBalancer::argumentBytes() const {
-  std::vector<int64_t> bytes;
-  for (size_t device = 0; device < cluster.devices.size(); ++device)
-    bytes.push_back(room->argumentBytes(device));
-  return bytes;
+std::vector<int64_t> MeshBalancer::findAlike() const {
+  std::vector<int64_t> alike;
+  std::map<std::pair<unsigned, MeshShares>, int64_t> firsts;
+  for (auto [id, device] : llvm::enumerate(cluster.devices))
+    alike.push_back(
+        firsts.try_emplace({device.kind, room->getShares(id)}, int64_t(id))
+            .first->second);
+  return alike;
 }
 
 std::vector<LoopBytes> MeshBalancer::loopBytes(MicroBatchesOp loop) const {

@@ -39,10 +39,10 @@ public:
   void explain(mlir::Location loc, llvm::ArrayRef<Mesh *> meshes,
                llvm::function_ref<std::string(const Mesh *)> nameOf) const;
 
-  /// Bytes that each device will need, as far as is known, and those of its
-  /// arguments alone.
-  std::vector<int64_t> estimateBytes() const;
-  std::vector<int64_t> argumentBytes() const;
+  /// Bytes that each device will need, as far as is known.
+  MemoryFit::Estimate estimate() const;
+  /// For each device the first one of its kind with the same shares.
+  std::vector<int64_t> findAlike() const;
   /// Those of micro-batches, for each device.
   std::vector<LoopBytes> loopBytes(MicroBatchesOp loop) const;
 

@@ -70,6 +70,22 @@ public:
     });
   }
 
+  void writeOperation(Operation *op) {
+    const Mesh *mesh = meshes.meshOf(op);
+    std::optional<int64_t> moment = momentOf(op);
+    SmallVector<Attribute> operands, results;
+    bool isEnd = op == function.front().getTerminator();
+    for (OpOperand &operand : op->getOpOperands())
+      operands.push_back(
+          place(isEnd ? meshOfResult(operand) : mesh, operand, moment));
+    if (isEnd)
+      makeJoinable(operands,
+                   [&](unsigned i) { return function.getResultAttrDict(i); });
+    for (Value result : op->getResults())
+      results.push_back(place(mesh, result, moment));
+    write(op, operands, results);
+  }
+
 private:
   /// What enters and leaves a loop over micro-batches is where it is used and
   /// made.
@@ -90,22 +106,6 @@ private:
       operands.push_back(
           place(meshes.meshOfValue(operand.get()), operand, momentOf(yield)));
     write(yield, operands, {});
-  }
-
-  void writeOperation(Operation *op) {
-    const Mesh *mesh = meshes.meshOf(op);
-    std::optional<int64_t> moment = momentOf(op);
-    SmallVector<Attribute> operands, results;
-    bool isEnd = op == function.front().getTerminator();
-    for (OpOperand &operand : op->getOpOperands())
-      operands.push_back(
-          place(isEnd ? meshOfResult(operand) : mesh, operand, moment));
-    if (isEnd)
-      makeJoinable(operands,
-                   [&](unsigned i) { return function.getResultAttrDict(i); });
-    for (Value result : op->getResults())
-      results.push_back(place(mesh, result, moment));
-    write(op, operands, results);
   }
 
   static void
@@ -187,6 +187,15 @@ void writePlacements(func::FuncOp function, const StepMeshes &meshes,
   Writer writer(function, meshes, layouts);
   writer.writeArguments();
   writer.writeOperations();
+}
+
+void writePlacements(ArrayRef<Operation *> ops, const StepMeshes &meshes,
+                     const StepLayouts &layouts) {
+  if (ops.empty())
+    return;
+  Writer writer(ops.front()->getParentOfType<func::FuncOp>(), meshes, layouts);
+  for (Operation *op : ops)
+    writer.writeOperation(op);
 }
 
 } // namespace whale

@@ -18,6 +18,10 @@ namespace whale {
 void writePlacements(mlir::func::FuncOp function, const StepMeshes &meshes,
                      const StepLayouts &layouts);
 
+/// Gives only these operations of it their placements.
+void writePlacements(llvm::ArrayRef<mlir::Operation *> ops,
+                     const StepMeshes &meshes, const StepLayouts &layouts);
+
 } // namespace whale
 
 #endif // WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_WRITEPLACEMENTS_H

@@ -1,0 +1,29 @@
+//===- ShardScratch.h - What products use besides buffers -------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_SHARDSCRATCH_H
+#define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_SHARDSCRATCH_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Cluster/Cluster.h"
+#include "whale/Step/MemoryFit.h"
+
+namespace whale {
+
+/// Returns the bytes that each device uses, in addition to buffers, for its
+/// shards of products and convolutions that have their placements, as `find`
+/// says of one device's. `alike` names for each device the first one with the
+/// same shares.
+std::vector<int64_t>
+findShardScratch(llvm::ArrayRef<mlir::Operation *> products,
+                 llvm::ArrayRef<int64_t> alike, const Cluster &cluster,
+                 decltype(MemoryFit::findScratch) &find);
+
+} // namespace whale
+
+#endif // WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_SHARDSCRATCH_H
