@@ -331,22 +331,18 @@ ScratchNeeds &Compiler::getScratchNeeds(const Cluster &cluster) {
 }
 
 /// What a device uses for products and convolutions besides buffers, once they
-/// are lowered as a program is. What is said of it is said again there.
+/// are lowered as a program is. What is said of it, and errors, are there
+/// again.
 int64_t Compiler::findScratch(ModuleOp products, const Cluster &cluster,
                               int64_t device) {
-  const Level *kernels = llvm::find_if(
-      getLevels(), [](const Level &level) { return level.name == "kernels"; });
   bool isForProcessor = isGpu() && findProcessors(cluster).test(device);
-  StringRef pipeline =
-      isGpu() && !isForProcessor ? kernels->gpuPipeline : kernels->pipeline;
-  // What follows makes kernels of all else.
-  std::string text = withOptions(
-      pipeline.take_front(pipeline.find(",whale-stablehlo-to-linalg")));
   PassManager manager(products.getContext());
+  StringRef pipeline = getProductPipeline(isGpu() && !isForProcessor);
+  if (failed(parsePassPipeline(withOptions(pipeline), manager)))
+    llvm::report_fatal_error("the pipeline names an unknown pass");
   ScopedDiagnosticHandler quiet(products.getContext(),
                                 [](Diagnostic &) { return success(); });
-  if (failed(parsePassPipeline(text + ")", manager)) ||
-      failed(manager.run(products)))
+  if (failed(manager.run(products)))
     return 0;
   return getScratchNeeds(cluster).find(
       llvm::to_vector(products.getOps<FunctionOpInterface>()),
@@ -430,7 +426,6 @@ std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
   SmallVector<int64_t> stageBytes = findStageBytes(module, cluster);
   MemoryFit next;
   next.isCorrected = true;
-  next.findScratch = std::move(fit.findScratch);
   if (!fit.replaceableSchedule.empty())
     next.misfitSchedules = {fit.replaceableSchedule};
   next.stageBytes.assign(stageBytes.begin(), stageBytes.end());
@@ -441,8 +436,6 @@ std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
   }
   next.shareScale = findScale(fit.shares, needs);
   next.cutScale = findScale(fit.cut, needs);
-  for (const MemoryNeed &need : needs)
-    next.scratchBytes.push_back(need.scratchBytes);
   fit = std::move(next);
   restore(module, std::move(undecided));
   return firstDecision;
@@ -486,8 +479,8 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
       failed(prepareInput(module, options)) ||
       (isGpu() && failed(chooseArchitectures(module))))
     return failure();
-  fit.findScratch = [&](ModuleOp products, const Cluster &cluster,
-                        int64_t device) {
+  getScratchFinder(module) = [&](ModuleOp products, const Cluster &cluster,
+                                 int64_t device) {
     return findScratch(products, cluster, device);
   };
   PlanSummary summary;

@@ -33,6 +33,16 @@ using namespace mlir;
 
 namespace whale {
 
+// How products are computed, which begins level 'kernels'.
+#define PRODUCTS "whale-convolution-gradients,whale-lower-library-ops"
+#define GPU_PRODUCTS                                                           \
+  "whale-convolutions-to-products,whale-convolution-gradients,"                \
+  "whale-normalize-convolutions,whale-lower-library-ops{blocks}"
+
+llvm::StringRef getProductPipeline(bool isForGpu) {
+  return isForGpu ? "any(" GPU_PRODUCTS ")" : "any(" PRODUCTS ")";
+}
+
 llvm::ArrayRef<Level> getLevels() {
   static constexpr Level levels[] = {
       {"annotated", "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
@@ -49,12 +59,10 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-verify-partition,whale-fold-empty-shares",
        /*gpuPipeline=*/"", /*isVerified=*/false},
       {"kernels",
-       "any(whale-convolution-gradients,whale-lower-library-ops,"
+       "any(" PRODUCTS ","
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
-       "any(whale-convolutions-to-products,"
-       "whale-convolution-gradients,whale-normalize-convolutions,"
-       "whale-lower-library-ops{blocks},whale-divide-windows,"
+       "any(" GPU_PRODUCTS ",whale-divide-windows,"
        "whale-divide-scatters,whale-form-epilogues,"
        "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks},"
        "whale-fuse-rows{blocks}),"

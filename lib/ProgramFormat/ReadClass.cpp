@@ -157,7 +157,7 @@ BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces,
     field.fail("must have a field " + known);
   BufferInfo buffer;
   buffer.space = *found;
-  if (before.empty() || field.find("type")) {
+  if (before.empty() || field.json().contains("type")) {
     std::tie(buffer.dtype, buffer.shape) = field.at("type").tensorType();
   } else {
     buffer.dtype = before.back().dtype;

@@ -422,6 +422,12 @@ static void checkCells(const Field &field, const Collective &collective) {
       }
     if (anyMeet(*cells))
       given.fail("cells overlap");
+    int64_t filled = 0;
+    for (const Cell &cell : *cells)
+      filled += elementCount(cell.size);
+    if (int64_t all = elementCount(dstShape->second); filled != all)
+      given.fail("cells fill " + std::to_string(filled) + " of the " +
+                 std::to_string(all) + " elements of dst");
   }
 }
 

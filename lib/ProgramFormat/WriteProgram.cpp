@@ -61,6 +61,9 @@ namespace {
 /// For tables: of hundreds of thousands of short lines, a tenth would be
 /// indentation.
 constexpr int withoutIndent = -1;
+/// From so many bytes on, elements of tables have short lists, which are harder
+/// to read.
+constexpr size_t longElement = 4096;
 
 class ProgramWriter {
 public:
@@ -98,13 +101,18 @@ private:
   Table printFunctions();
   Table printClasses();
   Table printChannels();
-  /// Prints all tables; with short lists where they go to separate files.
+  /// Prints all tables; all with short lists where they go to separate files.
   std::vector<Table> printTables(bool areShort);
   std::string printElement(Json json) {
-    if (hasShortLists)
-      saved += shortenLists(json);
     std::string out;
-    printJson(out, json, /*depth=*/6, withoutIndent);
+    auto print = [&] { printJson(out, json, /*depth=*/6, withoutIndent); };
+    if (!hasShortLists)
+      print();
+    if (!hasShortLists && out.size() < longElement)
+      return out;
+    saved += shortenLists(json);
+    out.clear();
+    print();
     return out;
   }
   /// Appends a part of a table.

@@ -12,6 +12,29 @@
 
 namespace whale {
 
+/// The part of a mesh's work that a device does.
+static double partOfMesh(const MeshShare &share) {
+  bool isCut = share.load->costliestCut().has_value();
+  return isCut ? share.parts.group * share.parts.inner : share.parts.batch;
+}
+
+/// With another share of the mini-batch, or inside its group.
+static MeshShare withPart(MeshShare share, double part, bool inner) {
+  if (inner)
+    share.parts.inner = part;
+  else
+    share.parts.batch = share.parts.group = part;
+  return share;
+}
+
+/// The part of the mesh of which it is largest.
+double MemoryRoom::partOf(const MeshShares &shares) {
+  double most = 0;
+  for (const MeshShare &share : shares)
+    most = std::max(most, partOfMesh(share));
+  return most;
+}
+
 MemoryRoom::Peak MemoryRoom::peakOf(const MeshShares &shares,
                                     double scale) const {
   auto [it, isNew] = peaks.try_emplace({shares, scale});
@@ -48,10 +71,8 @@ MemoryRoom::Slope MemoryRoom::slopeAt(const MeshShares &shares, double scale,
   auto need = [&](double part) {
     double sum = 0;
     for (MeshShare share : shares) {
-      if (share.load == load && inner)
-        share.parts.inner = part;
-      else if (share.load == load)
-        share.parts.batch = share.parts.group = part;
+      if (share.load == load)
+        share = withPart(share, part, inner);
       sum += share.parts.of(share.load->argumentBytes);
       LoadAmounts now;
       for (const auto &[position, amounts] : share.load->changes) {
@@ -67,46 +88,72 @@ MemoryRoom::Slope MemoryRoom::slopeAt(const MeshShares &shares, double scale,
   return {none, need(1) - none};
 }
 
+ScratchLine ScratchLine::through(double part, double bytes, double otherPart,
+                                 double otherBytes) {
+  if (part == otherPart)
+    return {std::max(bytes, otherBytes), 0};
+  double slope = std::max((bytes - otherBytes) / (part - otherPart), 0.0);
+  double fixed = bytes - slope * part;
+  if (fixed < 0 && part > 0)
+    return {0, bytes / part};
+  return {std::max(fixed, 0.0), slope};
+}
+
+int64_t MemoryRoom::scratchBytes(int64_t device) const {
+  return toBytes(scratchOf(device).at(getPart(device)));
+}
+
 double MemoryRoom::roomFor(int64_t device, const MeshLoad *load,
                            bool inner) const {
-  double memory =
-      double(cluster.kindOf(device).memoryBytes - scratchOf(device));
+  auto memory = double(cluster.kindOf(device).memoryBytes);
   double factor = scaleOf(device);
-  auto [it, isNew] =
-      rooms.try_emplace({shares[device], factor, memory, load, inner});
+  ScratchLine line = scratchOf(device);
+  auto [it, isNew] = rooms.try_emplace(
+      {shares[device], factor, memory, line.fixed, line.bytes, load, inner});
   if (isNew)
-    it->second = findRoom(shares[device], factor, memory, load, inner);
+    it->second = findRoom(shares[device], factor, memory, line, load, inner);
   return it->second;
 }
 
 /// The peak is the maximum of linear functions. Only the first, the last and
 /// the one at the present share are considered.
 double MemoryRoom::findRoom(const MeshShares &present, double scale,
-                            double memory, const MeshLoad *load,
-                            bool inner) const {
+                            double memory, ScratchLine scratch,
+                            const MeshLoad *load, bool inner) const {
+  // Scratch is that of the largest part: of another mesh, or of this one.
+  MeshShares others;
+  double none = 0, whole = 0;
+  for (const MeshShare &share : present)
+    if (share.load != load) {
+      others.push_back(share);
+    } else {
+      none = partOfMesh(withPart(share, 0, inner));
+      whole = partOfMesh(withPart(share, 1, inner));
+    }
   double room = 1;
   for (std::optional<double> part :
        {std::optional<double>(), std::optional<double>(0),
         std::optional<double>(1)}) {
     MeshShares tried = present;
     for (MeshShare &share : tried)
-      if (share.load == load && part && inner)
-        share.parts.inner = *part;
-      else if (share.load == load && part)
-        share.parts.batch = share.parts.group = *part;
+      if (share.load == load && part)
+        share = withPart(share, *part, inner);
     Peak peak = peakOf(tried, scale);
-    if (peak.bytes <= memory && part == 1)
+    if (peak.bytes + scratch.at(partOf(tried)) <= memory && part == 1)
       return room;
     Slope slope = slopeAt(present, scale, load, inner, peak.at);
-    if (slope.bytes > 0)
-      room = std::min(room, (memory - slope.fixed) / slope.bytes);
+    for (auto [fixed, bytes] :
+         {std::pair(scratch.at(partOf(others)), 0.0),
+          std::pair(scratch.at(none), scratch.bytes * (whole - none))})
+      if (double each = slope.bytes + bytes; each > 0)
+        room = std::min(room, (memory - slope.fixed - fixed) / each);
   }
   return std::max(room, 0.0);
 }
 
 int64_t MemoryRoom::peakBytes(int64_t device) const {
   return addCosts(toBytes(peakOf(shares[device], scaleOf(device)).bytes),
-                  scratchOf(device));
+                  scratchBytes(device));
 }
 
 int64_t MemoryRoom::argumentBytes(int64_t device) const {
@@ -124,8 +171,9 @@ LoopBytes MemoryRoom::loopBytes(int64_t device,
     if (position <= range.first)
       entering = now;
   });
-  bytes.inside = std::max(bytes.inside, entering) + double(scratchOf(device));
-  bytes.outside += double(scratchOf(device));
+  auto besides = double(scratchBytes(device));
+  bytes.inside = std::max(bytes.inside, entering) + besides;
+  bytes.outside += besides;
   for (const MeshShare &share : shares[device])
     for (auto [from, to] : {std::pair(&share.load->kept, &bytes.kept),
                             std::pair(&share.load->sums, &bytes.sums)})

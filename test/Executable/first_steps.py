@@ -80,13 +80,16 @@ class Checked:
         ):
             return self._run(program, values, in_tree)
         self._seen.add(program)
-        copies = None
-        # The step itself says what is wrong with its arguments.
-        with contextlib.suppress(Exception):
+        copies, failure = [], None
+        try:
             copies = list(map(copy_of, values, signature.arguments))
+        except Exception as error:
+            failure = error
+        # The step itself says what is wrong with its arguments.
         result = self._run(program, values, in_tree)
-        if copies is not None:
-            self._steps.append(Step(program, copies, in_tree, result))
+        if failure:
+            raise failure
+        self._steps.append(Step(program, copies, in_tree, result))
         return result
 
     def finish(self) -> None:

@@ -419,6 +419,9 @@ TEST(ReadProgramTest, ABufferHasTheTypeOfTheOneBefore) {
   EXPECT_EQ(errorOf(manifest.dump()),
             "file: classes[0].buffers[1]: has 16 elements, the box of arg1 on "
             "rank 0 has 8");
+  buffers[1]["type"] = nullptr;
+  EXPECT_EQ(errorOf(manifest.dump()),
+            "file: classes[0].buffers[1].type: must be a string");
   buffers[0].erase("type");
   EXPECT_EQ(errorOf(manifest.dump()),
             "file: classes[0].buffers[0]: has no field 'type'");

@@ -47,8 +47,8 @@ TEST(MemoryRoom, PeakIsWhereMostIsAlive) {
 TEST(MemoryRoom, CorrectsAllButArgumentsAndScratch) {
   MeshLoad load = makeLoad();
   Cluster cluster = oneDevice(1000);
-  int64_t scratch[] = {7};
-  MemoryRoom room(cluster, {1.5}, scratch, {withBatch(load, 0.5)});
+  MemoryRoom room(cluster, {1.5}, {{4, 6}}, {withBatch(load, 0.5)});
+  EXPECT_EQ(room.scratchBytes(0), 7);
   EXPECT_EQ(room.peakBytes(0), 10 + 7 + 135);
   EXPECT_EQ(room.argumentBytes(0), 10);
 }
@@ -57,18 +57,41 @@ TEST(MemoryRoom, CorrectsAllButArgumentsAndScratch) {
 // fit.
 TEST(MemoryRoom, LargestShareFillsTheDevice) {
   MeshLoad load = makeLoad();
-  int64_t scratch[] = {5};
-  for (int64_t memory : {60, 75, 100, 130, 155, 500}) {
-    Cluster cluster = oneDevice(memory);
-    MemoryRoom room(cluster, {}, scratch, {withBatch(load, 0.25)});
-    double most = room.roomFor(0, &load, /*inner=*/false);
-    EXPECT_NEAR(most, std::min((double(memory) - 55) / 100, 1.0), 1e-9);
-    MemoryRoom full(cluster, {}, scratch, {withBatch(load, most)});
-    EXPECT_LE(full.peakBytes(0), memory);
-  }
+  for (ScratchLine scratch : {ScratchLine{5, 0}, ScratchLine{5, 20}})
+    for (int64_t memory : {60, 75, 100, 130, 155, 175, 500}) {
+      Cluster cluster = oneDevice(memory);
+      MemoryRoom room(cluster, {}, {scratch}, {withBatch(load, 0.25)});
+      double most = room.roomFor(0, &load, /*inner=*/false);
+      EXPECT_NEAR(most,
+                  std::min((double(memory) - 55) / (100 + scratch.bytes), 1.0),
+                  1e-9);
+      MemoryRoom full(cluster, {}, {scratch}, {withBatch(load, most)});
+      EXPECT_LE(full.peakBytes(0), memory);
+    }
   Cluster cluster = oneDevice(20);
-  MemoryRoom room(cluster, {}, scratch, {withBatch(load, 0.25)});
+  MemoryRoom room(cluster, {}, {{5, 0}}, {withBatch(load, 0.25)});
   EXPECT_EQ(room.roomFor(0, &load, /*inner=*/false), 0);
+}
+
+// Scratch is that of the mesh of which a device has the largest part.
+TEST(MemoryRoom, ScratchOfAnotherMeshStays) {
+  MeshLoad load = makeLoad(), other;
+  MeshShares shares = withBatch(load, 0.25);
+  shares.push_back({&other, {0.5, 0.5, 1}});
+  Cluster cluster = oneDevice(120);
+  MemoryRoom room(cluster, {}, {{0, 40}}, {shares});
+  EXPECT_EQ(room.scratchBytes(0), 20);
+  EXPECT_NEAR(room.roomFor(0, &load, /*inner=*/false), 0.5, 1e-9);
+}
+
+TEST(MemoryRoom, LinesGoThroughTwoParts) {
+  ScratchLine line = ScratchLine::through(0.5, 30, 0.25, 20);
+  EXPECT_EQ(line.fixed, 10);
+  EXPECT_EQ(line.bytes, 40);
+  // Neither below zero nor the less the more there is to do.
+  EXPECT_EQ(ScratchLine::through(0.5, 30, 0.25, 0).at(0.25), 15);
+  EXPECT_EQ(ScratchLine::through(0.5, 30, 0.25, 40).bytes, 0);
+  EXPECT_EQ(ScratchLine::through(0.5, 30, 0.5, 20).at(0.5), 30);
 }
 
 TEST(MemoryRoom, LoopBytes) {

@@ -127,6 +127,10 @@ struct Level {
 /// The phases from the text to a module that emitProgram takes.
 llvm::ArrayRef<Level> getLevels();
 
+/// The part of level 'kernels' that decides how products and convolutions are
+/// computed.
+llvm::StringRef getProductPipeline(bool isForGpu);
+
 /// The environment variable that has each compilation verify the IR after every
 /// pass, and the program. Tests set it. Else it is verified after each level,
 /// but of those with the schedules of rank classes after the last one alone.

@@ -18,17 +18,10 @@
 #define WHALE_STEP_MEMORYFIT_H
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
-namespace mlir {
-class ModuleOp;
-} // namespace mlir
-
 namespace whale {
-
-struct Cluster;
 
 struct MemoryFit {
   /// Bytes that a device was expected to need.
@@ -36,8 +29,8 @@ struct MemoryFit {
     std::vector<int64_t> bytes;
     /// The part of `bytes` that is exact.
     std::vector<int64_t> fixedBytes;
-    /// The part that products and convolutions use in addition to buffers;
-    /// empty where `bytes` has no such part.
+    /// The part that libraries use in addition to buffers; empty where `bytes`
+    /// has no such part.
     std::vector<int64_t> scratchBytes;
   };
 
@@ -48,15 +41,6 @@ struct MemoryFit {
   bool isCorrected = false;
   /// Factors by which these passes multiply the part that is not fixed.
   std::vector<double> shareScale, cutScale;
-  /// Bytes used by products and convolutions in addition to buffers: in the
-  /// first attempt those that whale-propagate finds for its shards, in the
-  /// second one those of the first one's kernels.
-  std::vector<int64_t> scratchBytes;
-  /// Returns what a device uses for the products and convolutions of a module,
-  /// which it may change, in addition to buffers. Set by the driver; empty
-  /// where nothing is known of libraries.
-  std::function<int64_t(mlir::ModuleOp, const Cluster &, int64_t device)>
-      findScratch;
   /// If the stages of a pipeline didn't fit on their devices: bytes that a
   /// device of each stage needs.
   std::vector<int64_t> stageBytes;

@@ -34,6 +34,16 @@ struct MeshShare {
 };
 using MeshShares = std::vector<MeshShare>;
 
+/// Bytes that libraries use on a device in addition to buffers, as a linear
+/// function of its part of a mesh's work.
+struct ScratchLine {
+  double fixed = 0, bytes = 0;
+  double at(double part) const { return fixed + bytes * part; }
+  /// The line through the bytes of two parts, nowhere below zero.
+  static ScratchLine through(double part, double bytes, double otherPart,
+                             double otherBytes);
+};
+
 /// Bytes that a device needs with its shares.
 struct LoopBytes {
   /// The maximum before and after a loop of micro-batches, and during the loop.
@@ -51,8 +61,8 @@ public:
   /// it needs in addition. Either may be empty. The cluster must outlive this
   /// object.
   MemoryRoom(const Cluster &cluster, std::vector<double> scale,
-             llvm::ArrayRef<int64_t> scratch, std::vector<MeshShares> shares)
-      : cluster(cluster), scale(std::move(scale)), scratch(scratch),
+             std::vector<ScratchLine> scratch, std::vector<MeshShares> shares)
+      : cluster(cluster), scale(std::move(scale)), scratch(std::move(scratch)),
         shares(std::move(shares)) {}
 
   const MeshShares &getShares(int64_t device) const { return shares[device]; }
@@ -62,6 +72,10 @@ public:
   double roomFor(int64_t device, const MeshLoad *load, bool inner) const;
   /// Returns the peak bytes of a device with its shares.
   int64_t peakBytes(int64_t device) const;
+  /// Returns its part of the work, of the mesh of which it is largest.
+  double getPart(int64_t device) const { return partOf(shares[device]); }
+  /// Returns the bytes that libraries use with its shares.
+  int64_t scratchBytes(int64_t device) const;
   /// Returns the bytes of its arguments alone.
   int64_t argumentBytes(int64_t device) const;
   /// Returns the bytes of a loop, given the numbers of its first and last
@@ -85,25 +99,27 @@ private:
   double scaleOf(int64_t device) const {
     return scale.empty() ? 1 : scale[device];
   }
-  int64_t scratchOf(int64_t device) const {
-    return scratch.empty() ? 0 : scratch[device];
+  ScratchLine scratchOf(int64_t device) const {
+    return scratch.empty() ? ScratchLine() : scratch[device];
   }
+  static double partOf(const MeshShares &shares);
   Peak peakOf(const MeshShares &shares, double scale) const;
   static void forEachChange(const MeshShares &shares, double scale,
                             llvm::function_ref<void(unsigned, double)> visit);
   Slope slopeAt(const MeshShares &shares, double scale, const MeshLoad *load,
                 bool inner, unsigned at) const;
   double findRoom(const MeshShares &present, double scale, double memory,
-                  const MeshLoad *load, bool inner) const;
+                  ScratchLine scratch, const MeshLoad *load, bool inner) const;
 
   const Cluster &cluster;
   std::vector<double> scale;
-  std::vector<int64_t> scratch;
+  std::vector<ScratchLine> scratch;
   std::vector<MeshShares> shares;
   /// A cache: many devices have the same shares.
   mutable std::map<std::pair<MeshShares, double>, Peak> peaks;
-  mutable std::map<
-      std::tuple<MeshShares, double, double, const MeshLoad *, bool>, double>
+  mutable std::map<std::tuple<MeshShares, double, double, double, double,
+                              const MeshLoad *, bool>,
+                   double>
       rooms;
 };
 

@@ -86,16 +86,13 @@ public:
     } else {
       layouts.followStrategies();
       meshes.findArgumentMeshes();
-      MemoryFit &fit = getMemoryFit(function);
-      if (fit.scratchBytes.empty() && fit.findScratch)
-        fit.scratchBytes = findScratchOfFastest();
+      expectScratch();
       // Where micro-batches with shares of their own have become regions of
       // their own, these are what loads are read from.
       if (balance(/*mayRotate=*/true))
         balance(/*mayRotate=*/false);
     }
     writePlacements(function, meshes, layouts);
-    correctScratch();
     return success();
   }
 
@@ -114,42 +111,55 @@ private:
     return success();
   }
 
-  SmallVector<Operation *> findProducts() {
+  /// What libraries use in addition to buffers for the shares that were decided
+  /// last; empty where nothing is known of them.
+  std::vector<int64_t> findScratch(const MeshBalancer &balancer) {
+    const WhaleDialect::ScratchFinder &find = getScratchFinder(function);
     SmallVector<Operation *> products;
-    function.walk([&](Operation *op) {
-      if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
-        products.push_back(op);
-    });
-    return products;
-  }
-
-  /// What products and convolutions use besides buffers, which depends on their
-  /// shards, with those that they have where nothing is used besides.
-  std::vector<int64_t> findScratchOfFastest() {
-    SmallVector<Operation *> products = findProducts();
+    if (find)
+      function.walk([&](Operation *op) {
+        if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
+          products.push_back(op);
+      });
     if (products.empty())
       return {};
-    MemoryFit &fit = getMemoryFit(function);
-    StepLoads loads = readLoads();
-    MeshBalancer balancer(loads, cluster, fit);
-    balancer.balance(meshes.getMeshes(), /*mostVariants=*/1);
     writePlacements(products, meshes, layouts);
-    return findShardScratch(products, balancer.findAlike(), cluster,
-                            fit.findScratch);
+    return findShardScratch(products, balancer.findAlike(), cluster, find);
   }
 
-  /// Has what is expected be with the scratch of the shares that were decided.
-  void correctScratch() {
-    MemoryFit &fit = getMemoryFit(function);
-    std::vector<int64_t> &scratch = fit.shares.scratchBytes;
-    if (scratch.empty() || !fit.findScratch)
-      return;
-    std::vector<int64_t> decided =
-        findShardScratch(findProducts(), alike, cluster, fit.findScratch);
-    for (auto [bytes, before, now] :
-         llvm::zip_equal(fit.shares.bytes, scratch, decided))
-      bytes += now - before;
-    scratch = std::move(decided);
+  /// Libraries are asked about shards, and how large these may be depends on
+  /// what libraries use. So the shares that speed would have come first. Where
+  /// they don't fit with it, a second answer, for shares that leave as much
+  /// free, gives what each sample adds. If that has turned out wrong, as much
+  /// is left free as they use.
+  void expectScratch() {
+    StepLoads loads = readLoads();
+    SmallVector<Mesh *> list = meshes.getMeshes();
+    std::vector<double> parts;
+    std::vector<int64_t> bytes;
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      MeshBalancer balancer(loads, cluster, getMemoryFit(function), scratch);
+      balancer.balance(list, /*mostVariants=*/1);
+      std::vector<int64_t> found = findScratch(balancer);
+      if (found.empty())
+        return;
+      std::vector<double> now;
+      for (size_t device = 0; device < found.size(); ++device)
+        now.push_back(balancer.getPart(device));
+      scratch.assign(found.size(), {});
+      for (size_t device = 0; device < found.size(); ++device) {
+        bool isFirst = attempt == 0;
+        scratch[device] = ScratchLine::through(
+            now[device], double(found[device]),
+            isFirst ? now[device] : parts[device],
+            isFirst ? double(found[device]) : double(bytes[device]));
+      }
+      parts = std::move(now);
+      bytes = found;
+      balancer.setScratch(found);
+      if (getMemoryFit(function).isCorrected || balancer.isWithinMemory())
+        return;
+    }
   }
 
   /// Decides all shares. True if the regions of micro-batches were multiplied,
@@ -157,7 +167,7 @@ private:
   bool balance(bool mayRotate) {
     MemoryFit &fit = getMemoryFit(function);
     StepLoads loads = readLoads();
-    MeshBalancer balancer(loads, cluster, fit);
+    MeshBalancer balancer(loads, cluster, fit, scratch);
     SmallVector<Mesh *> list = meshes.getMeshes();
     if (mayRotate)
       mostVariants = countVariants(function);
@@ -170,6 +180,8 @@ private:
     if (canRotate &&
         multiplyRegions(function, balancer.findVariants(list), addCopy))
       return true;
+    if (std::vector<int64_t> found = findScratch(balancer); !found.empty())
+      balancer.setScratch(found);
     balancer.explain(function.getLoc(), list,
                      [&](const Mesh *mesh) { return meshes.namesOn(mesh); });
     for (auto loop : function.getOps<MicroBatchesOp>()) {
@@ -178,7 +190,6 @@ private:
         writeLoopBytes(loop, pipeline, balancer.loopBytes(loop));
     }
     fit.shares = balancer.estimate();
-    alike = balancer.findAlike();
     return false;
   }
 
@@ -248,8 +259,8 @@ private:
   StepLayouts layouts;
   /// How many kinds of micro-batches there may be.
   int64_t mostVariants = 1;
-  /// For each device the first one of its kind with the same shares.
-  std::vector<int64_t> alike;
+  /// What libraries use on each device in addition to buffers, by its shares.
+  std::vector<ScratchLine> scratch;
 };
 
 struct PropagatePass : impl::PropagateBase<PropagatePass> {

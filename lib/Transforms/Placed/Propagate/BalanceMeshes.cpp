@@ -28,8 +28,9 @@ using namespace mlir;
 namespace whale {
 
 MeshBalancer::MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-                           const MemoryFit &fit)
-    : loads(loads), cluster(cluster), fit(fit) {}
+                           const MemoryFit &fit,
+                           std::vector<ScratchLine> scratch)
+    : loads(loads), cluster(cluster), fit(fit), scratch(std::move(scratch)) {}
 
 void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
   loadOf.clear();
@@ -261,7 +262,17 @@ void MeshBalancer::useShares(std::vector<MeshShares> taken, Caution caution) {
   scale.resize(cluster.devices.size(), 1);
   for (double &factor : scale)
     factor = std::max(factor, caution.leastScale) * (1 + caution.reserve);
-  room.emplace(cluster, std::move(scale), fit.scratchBytes, std::move(taken));
+  room.emplace(cluster, std::move(scale), scratch, std::move(taken));
+}
+
+void MeshBalancer::setScratch(ArrayRef<int64_t> bytes) {
+  scratch.clear();
+  for (int64_t each : bytes)
+    scratch.push_back({double(each), 0});
+  std::vector<MeshShares> shares;
+  for (size_t device = 0; device < cluster.devices.size(); ++device)
+    shares.push_back(room->getShares(device));
+  useShares(std::move(shares));
 }
 
 /// Whether the shares that were looked at last fit, what is kept free included.
@@ -319,8 +330,8 @@ MemoryFit::Estimate MeshBalancer::estimate() const {
   for (size_t device = 0; device < cluster.devices.size(); ++device) {
     estimate.bytes.push_back(room->peakBytes(device));
     estimate.fixedBytes.push_back(room->argumentBytes(device));
+    estimate.scratchBytes.push_back(room->scratchBytes(device));
   }
-  estimate.scratchBytes = fit.scratchBytes;
   return estimate;
 }
 

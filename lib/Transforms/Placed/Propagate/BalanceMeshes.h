@@ -23,13 +23,21 @@ namespace whale {
 
 class MeshBalancer {
 public:
-  /// `fit` says what is known of the devices' needs.
+  /// `fit` says what is known of the devices' needs, `scratch` what libraries
+  /// use on each in addition to buffers; it may be empty.
   MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-               const MemoryFit &fit);
+               const MemoryFit &fit, std::vector<ScratchLine> scratch);
 
   /// Balances the meshes. With up to `mostVariants` kinds of micro-batches,
   /// shares rotate where that makes the step faster.
   void balance(llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
+
+  /// Has devices with the shares that were decided use so much scratch.
+  void setScratch(llvm::ArrayRef<int64_t> bytes);
+  /// Whether these shares fit.
+  bool isWithinMemory() const;
+  /// A device's part of the work of a mesh.
+  double getPart(int64_t device) const { return room->getPart(device); }
 
   /// For each micro-batch the first one with the same shares on all meshes.
   llvm::SmallVector<int64_t> findVariants(llvm::ArrayRef<Mesh *> meshes) const;
@@ -41,7 +49,8 @@ public:
 
   /// Bytes that each device will need, as far as is known.
   MemoryFit::Estimate estimate() const;
-  /// For each device the first one of its kind with the same shares.
+  /// For each device the first one of its kind with the same shares of samples
+  /// and of what takes its group the longest.
   std::vector<int64_t> findAlike() const;
   /// Those of micro-batches, for each device.
   std::vector<LoopBytes> loopBytes(MicroBatchesOp loop) const;
@@ -59,7 +68,6 @@ private:
   void useShares(std::vector<MeshShares> taken, Caution caution = {0, 0});
   void limit(llvm::ArrayRef<Mesh *> meshes);
   void limitWithCaution(llvm::ArrayRef<Mesh *> meshes);
-  bool isWithinMemory() const;
   void rotate(llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
   void rotateTogether(llvm::ArrayRef<Mesh *> stages,
                       llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
@@ -73,6 +81,7 @@ private:
   const StepLoads &loads;
   const Cluster &cluster;
   const MemoryFit &fit;
+  std::vector<ScratchLine> scratch;
   /// Of each mesh; null for those that do nothing.
   std::vector<const MeshLoad *> loadOf;
   /// With the shares that were looked at last.

@@ -67,7 +67,7 @@ static void addShard(OpBuilder &builder, Operation *op, DeviceId device,
 std::vector<int64_t> findShardScratch(ArrayRef<Operation *> products,
                                       ArrayRef<int64_t> alike,
                                       const Cluster &cluster,
-                                      decltype(MemoryFit::findScratch) &find) {
+                                      const WhaleDialect::ScratchFinder &find) {
   if (products.empty())
     return std::vector<int64_t>(alike.size());
   SmallVector<Operation *> different = withoutEqual(products);

@@ -11,18 +11,18 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Cluster/Cluster.h"
-#include "whale/Step/MemoryFit.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
 
 namespace whale {
 
 /// Returns the bytes that each device uses, in addition to buffers, for its
 /// shards of products and convolutions that have their placements, as `find`
 /// says of one device's. `alike` names for each device the first one with the
-/// same shares.
+/// same shards.
 std::vector<int64_t>
 findShardScratch(llvm::ArrayRef<mlir::Operation *> products,
                  llvm::ArrayRef<int64_t> alike, const Cluster &cluster,
-                 decltype(MemoryFit::findScratch) &find);
+                 const WhaleDialect::ScratchFinder &find);
 
 } // namespace whale
 

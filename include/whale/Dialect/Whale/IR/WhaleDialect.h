@@ -14,7 +14,12 @@
 #include "whale/Step/MemoryFit.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <functional>
 #include <mutex>
+
+namespace whale {
+struct Cluster;
+} // namespace whale
 
 #include "whale/Dialect/Whale/IR/WhaleDialect.h.inc"
 
@@ -24,6 +29,9 @@ namespace whale {
 /// not change it.
 inline MemoryFit &getMemoryFit(mlir::Operation *op) {
   return op->getContext()->getOrLoadDialect<WhaleDialect>()->memoryFit;
+}
+inline WhaleDialect::ScratchFinder &getScratchFinder(mlir::Operation *op) {
+  return op->getContext()->getOrLoadDialect<WhaleDialect>()->findScratch;
 }
 } // namespace whale
 

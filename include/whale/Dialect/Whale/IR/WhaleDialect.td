@@ -43,6 +43,13 @@ def Whale_Dialect : Dialect {
     /// Feedback between the passes and attempts of a compilation.
     ::whale::MemoryFit memoryFit;
 
+    /// Returns what a device uses for the products and convolutions of a
+    /// module, which it may change, in addition to buffers. Set by the driver;
+    /// empty where nothing is known of libraries.
+    using ScratchFinder = ::std::function<int64_t(
+        ::mlir::ModuleOp, const ::whale::Cluster &, int64_t device)>;
+    ScratchFinder findScratch;
+
   private:
     ::std::mutex checkedMutex;
     ::llvm::DenseSet<Checked> checked;
