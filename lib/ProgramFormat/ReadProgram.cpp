@@ -420,10 +420,25 @@ Program readProgram(std::string_view text, const std::string &file,
   return read(text, file, readFile, wanted, nullptr);
 }
 
+/// Gives each buffer of a list its type.
+static void addTypes(nlohmann::json &buffers) {
+  const nlohmann::json *before = nullptr;
+  for (nlohmann::json &buffer : buffers) {
+    nlohmann::json &type = buffer["type"];
+    if (type.is_null() && before)
+      type = *before;
+    before = &type;
+  }
+}
+
 std::string readTables(std::string_view text, const std::string &file,
                        const ReadFile &readFile) {
   nlohmann::json tables;
   read(text, file, readFile, {}, &tables);
+  for (const char *name : {"functions", "classes"})
+    if (tables.contains(name))
+      for (nlohmann::json &body : tables[name])
+        addTypes(body["buffers"]);
   return tables.dump();
 }
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import whale as wh
+from whale.program import read_tables
 
 RANKS, BATCH, WIDTH = 4, 24, 16
 # Shapes with and without alignment, and a scalar.
@@ -98,6 +99,7 @@ def test_nothing_is_copied_that_has_a_place_in_the_bucket(
         path = tmp_path / str(bucket_bytes)
         compile_step(bucket_bytes, 1).save(path)
         manifest = json.loads((path / "manifest.json").read_text())
+        read_tables(str(path), manifest)
         (rank_class,) = manifest["classes"]
         instructions, buffers = (
             rank_class[name] for name in ("instructions", "buffers")

@@ -415,6 +415,8 @@ TEST(ReadProgramTest, ABufferHasTheTypeOfTheOneBefore) {
   ASSERT_EQ(buffers[7]["type"], buffers[8]["type"]);
   buffers[8].erase("type");
   EXPECT_EQ(readProgram(manifest.dump(), "file"), whole);
+  json tables = json::parse(readTables(manifest.dump(), "file"));
+  EXPECT_EQ(tables["classes"], richManifest()["classes"]);
   buffers[1].erase("type");
   EXPECT_EQ(errorOf(manifest.dump()),
             "file: classes[0].buffers[1]: has 16 elements, the box of arg1 on "

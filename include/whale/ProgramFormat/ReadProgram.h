@@ -43,7 +43,7 @@ Program readProgram(std::string_view text, const std::string &file,
 
 /// Checks a program in the same way. Returns a JSON object of its tables,
 /// "functions", "classes" and "channels", as they would be if all of them were
-/// in the manifest and no list was short.
+/// in the manifest, no list was short and each buffer named its type.
 std::string readTables(std::string_view text, const std::string &file,
                        const ReadFile &readFile = {});
 
