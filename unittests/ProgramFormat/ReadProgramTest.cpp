@@ -120,6 +120,9 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
             "ranks");
   EXPECT_EQ(errorOf("/channels/2/cells/1/0/dst/0/0", 1),
             "file: channels.2.cells.1: cells overlap");
+  EXPECT_EQ(errorOf("/channels/2/cells/0/3/dst/1", {0, 0, 0}),
+            "file: channels.2.cells.0: cells fill 24 of the 32 elements of "
+            "dst");
   EXPECT_EQ(errorOf("/channels/2/cells/1/0/from/0/1/1", 1),
             "file: channels.2.cells.1[0]: reaches out of the buffer [1, 2, 4] "
             "of rank 0");
