@@ -19,7 +19,6 @@
 #include "whale/Program/MemoryNeeds.h"
 
 #include "ScratchNeeds.h"
-#include "ToFormat.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"

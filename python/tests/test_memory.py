@@ -6,6 +6,7 @@ import re
 import jax
 import jax.numpy as jnp
 import pytest
+from memory import cluster_of
 
 import whale as wh
 
@@ -204,19 +205,7 @@ def test_expected_memory(model, cluster, config, capfd):
 def test_scratch_is_expected(capfd):
     """A device gets no more than it has memory for, what its convolutions use
     besides buffers included, and nothing is decided again."""
-    memory = 6_000_000
-    kinds = {
-        name: {
-            "flops": {"f32": 1e12},
-            "memory_bytes": size,
-            "memory_bandwidth": 1e12,
-        }
-        for name, size in (("large", 1 << 30), ("small", memory))
-    }
-    cluster = {
-        "kinds": kinds,
-        "nodes": [{"devices": [{"kind": name} for name in kinds]}],
-    }
+    cluster = cluster_of([1 << 30, 6_000_000])
     wh.set_default_strategy(wh.replicate())
     loss, params, x = convolutions()
     step = wh.jit(

@@ -111,20 +111,45 @@ private:
     return success();
   }
 
-  /// What libraries use in addition to buffers for the shares that were decided
-  /// last; empty where nothing is known of them.
-  std::vector<int64_t> findScratch(const MeshBalancer &balancer) {
-    const WhaleDialect::ScratchFinder &find = getScratchFinder(function);
+  /// What libraries may be asked about; nothing where there are none to ask.
+  SmallVector<Operation *> findProducts() {
     SmallVector<Operation *> products;
-    if (find)
+    if (getScratchFinder(function))
       function.walk([&](Operation *op) {
         if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op))
           products.push_back(op);
       });
-    if (products.empty())
-      return {};
+    return products;
+  }
+
+  /// What libraries use in addition to buffers for the shares that were decided
+  /// last.
+  std::vector<int64_t> findScratch(const MeshBalancer &balancer,
+                                   ArrayRef<Operation *> products) {
     writePlacements(products, meshes, layouts);
-    return findShardScratch(products, balancer.findAlike(), cluster, find);
+    return findShardScratch(products, balancer.findAlike(), cluster,
+                            getScratchFinder(function));
+  }
+
+  /// Of each device: its part of the work, and what libraries use for that.
+  struct ScratchAnswer {
+    std::vector<double> parts;
+    std::vector<int64_t> bytes;
+    bool fits = false;
+  };
+
+  /// Asks about the shares that fit with the scratch that is expected so far.
+  ScratchAnswer askForScratch(const StepLoads &loads,
+                              ArrayRef<Operation *> products) {
+    MeshBalancer balancer(loads, cluster, getMemoryFit(function), scratch);
+    balancer.balance(meshes.getMeshes(), /*mostVariants=*/1);
+    ScratchAnswer answer;
+    answer.bytes = findScratch(balancer, products);
+    for (size_t device = 0; device < answer.bytes.size(); ++device)
+      answer.parts.push_back(balancer.getPart(device));
+    balancer.setScratch(answer.bytes);
+    answer.fits = balancer.isWithinMemory();
+    return answer;
   }
 
   /// Libraries are asked about shards, and how large these may be depends on
@@ -133,33 +158,20 @@ private:
   /// free, gives what each sample adds. If that has turned out wrong, as much
   /// is left free as they use.
   void expectScratch() {
+    SmallVector<Operation *> products = findProducts();
+    if (products.empty())
+      return;
     StepLoads loads = readLoads();
-    SmallVector<Mesh *> list = meshes.getMeshes();
-    std::vector<double> parts;
-    std::vector<int64_t> bytes;
-    for (int attempt = 0; attempt < 2; ++attempt) {
-      MeshBalancer balancer(loads, cluster, getMemoryFit(function), scratch);
-      balancer.balance(list, /*mostVariants=*/1);
-      std::vector<int64_t> found = findScratch(balancer);
-      if (found.empty())
-        return;
-      std::vector<double> now;
-      for (size_t device = 0; device < found.size(); ++device)
-        now.push_back(balancer.getPart(device));
-      scratch.assign(found.size(), {});
-      for (size_t device = 0; device < found.size(); ++device) {
-        bool isFirst = attempt == 0;
-        scratch[device] = ScratchLine::through(
-            now[device], double(found[device]),
-            isFirst ? now[device] : parts[device],
-            isFirst ? double(found[device]) : double(bytes[device]));
-      }
-      parts = std::move(now);
-      bytes = found;
-      balancer.setScratch(found);
-      if (getMemoryFit(function).isCorrected || balancer.isWithinMemory())
-        return;
-    }
+    ScratchAnswer first = askForScratch(loads, products);
+    for (int64_t bytes : first.bytes)
+      scratch.push_back({double(bytes), 0});
+    if (first.fits || getMemoryFit(function).isCorrected)
+      return;
+    ScratchAnswer second = askForScratch(loads, products);
+    for (size_t device = 0; device < scratch.size(); ++device)
+      scratch[device] = ScratchLine::through(
+          second.parts[device], double(second.bytes[device]),
+          first.parts[device], double(first.bytes[device]));
   }
 
   /// Decides all shares. True if the regions of micro-batches were multiplied,
@@ -180,8 +192,8 @@ private:
     if (canRotate &&
         multiplyRegions(function, balancer.findVariants(list), addCopy))
       return true;
-    if (std::vector<int64_t> found = findScratch(balancer); !found.empty())
-      balancer.setScratch(found);
+    if (SmallVector<Operation *> products = findProducts(); !products.empty())
+      balancer.setScratch(findScratch(balancer, products));
     balancer.explain(function.getLoc(), list,
                      [&](const Mesh *mesh) { return meshes.namesOn(mesh); });
     for (auto loop : function.getOps<MicroBatchesOp>()) {

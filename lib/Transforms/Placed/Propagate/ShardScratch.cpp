@@ -17,6 +17,7 @@
 
 #include "ShardScratch.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/Localize.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -68,8 +69,6 @@ std::vector<int64_t> findShardScratch(ArrayRef<Operation *> products,
                                       ArrayRef<int64_t> alike,
                                       const Cluster &cluster,
                                       const WhaleDialect::ScratchFinder &find) {
-  if (products.empty())
-    return std::vector<int64_t>(alike.size());
   SmallVector<Operation *> different = withoutEqual(products);
   Location loc = products.front()->getLoc();
   std::vector<int64_t> bytes;

@@ -9,7 +9,7 @@
 #ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_SHARDSCRATCH_H
 #define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_SHARDSCRATCH_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 
@@ -17,8 +17,8 @@ namespace whale {
 
 /// Returns the bytes that each device uses, in addition to buffers, for its
 /// shards of products and convolutions that have their placements, as `find`
-/// says of one device's. `alike` names for each device the first one with the
-/// same shards.
+/// says of one device's; there is at least one. `alike` names for each device
+/// the first one with the same shards.
 std::vector<int64_t>
 findShardScratch(llvm::ArrayRef<mlir::Operation *> products,
                  llvm::ArrayRef<int64_t> alike, const Cluster &cluster,

@@ -191,8 +191,6 @@ void writePlacements(func::FuncOp function, const StepMeshes &meshes,
 
 void writePlacements(ArrayRef<Operation *> ops, const StepMeshes &meshes,
                      const StepLayouts &layouts) {
-  if (ops.empty())
-    return;
   Writer writer(ops.front()->getParentOfType<func::FuncOp>(), meshes, layouts);
   for (Operation *op : ops)
     writer.writeOperation(op);

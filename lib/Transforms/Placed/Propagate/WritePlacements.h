@@ -18,7 +18,7 @@ namespace whale {
 void writePlacements(mlir::func::FuncOp function, const StepMeshes &meshes,
                      const StepLayouts &layouts);
 
-/// Gives only these operations of it their placements.
+/// Gives only these operations of it, at least one, their placements.
 void writePlacements(llvm::ArrayRef<mlir::Operation *> ops,
                      const StepMeshes &meshes, const StepLayouts &layouts);
 
