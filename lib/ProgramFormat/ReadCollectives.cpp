@@ -429,6 +429,10 @@ static void checkCells(const Field &field, const Collective &collective) {
       given.fail("cells fill " + std::to_string(filled) + " of the " +
                  std::to_string(all) + " elements of dst");
   }
+  for (const auto &[rank, shape] : collective.dstShapes)
+    if (!collective.cells.contains(rank) && elementCount(shape) > 0)
+      field.fail("rank " + std::to_string(rank) +
+                 " has a dst buffer and no cells that fill it");
 }
 
 /// Checks that the buffers of each group of an all-reduce have equal sizes.
@@ -473,7 +477,7 @@ void ProgramReader::complete(const Channel &described, const Uses &uses,
     return;
   if (collective.isAllReduce())
     checkReduced(described, uses, collective);
-  if (!collective.cells.empty())
+  else
     checkCells(field.at("cells"), collective);
 }
 

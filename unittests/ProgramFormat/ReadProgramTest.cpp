@@ -123,6 +123,9 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("/channels/2/cells/0/3/dst/1", {0, 0, 0}),
             "file: channels.2.cells.0: cells fill 24 of the 32 elements of "
             "dst");
+  EXPECT_EQ(errorOf("/channels/2/cells", json::object()),
+            "file: channels.2.cells: rank 0 has a dst buffer and no cells that "
+            "fill it");
   EXPECT_EQ(errorOf("/channels/2/cells/1/0/from/0/1/1", 1),
             "file: channels.2.cells.1[0]: reaches out of the buffer [1, 2, 4] "
             "of rank 0");
