@@ -16,7 +16,8 @@ import relaunch  # noqa: E402
 
 import whale as wh  # noqa: E402
 
-TALLIES = pytest.StashKey[list[str]]()
+# What a test's report says of how late its devices were.
+LATE = "late devices"
 
 
 @pytest.fixture(autouse=True)
@@ -42,17 +43,19 @@ def on_ranks(request):
     with first_steps.checked(*checks):
         yield
     if tally.programs:
-        request.config.stash[TALLIES].append(f"{request.node.nodeid}: {tally}")
+        request.node.user_properties.append((LATE, str(tally)))
 
 
-def pytest_configure(config):
-    config.stash[TALLIES] = []
-
-
-def pytest_terminal_summary(terminalreporter, config):
+def pytest_terminal_summary(terminalreporter):
     """A line for each test that ran on N ranks."""
-    if lines := config.stash[TALLIES]:
-        terminalreporter.section("late devices")
+    if lines := [
+        f"{report.nodeid}: {tally}"
+        for report in terminalreporter.getreports("")
+        if report.when == "teardown"
+        for name, tally in report.user_properties
+        if name == LATE
+    ]:
+        terminalreporter.section(LATE)
         terminalreporter.write_line("\n".join(lines))
 
 
