@@ -219,9 +219,10 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
     const TransferUse &use = uses[index];
     size_t start =
         use.isFixed ? use.needed : std::max(earliest, use.ready.value_or(0));
-    assert(start <= use.needed && "starts don't follow the order");
+    assert(start >= earliest && start <= use.needed &&
+           "starts don't follow the order");
     times[index].start = start;
-    earliest = use.isFixed ? start + 1 : start;
+    earliest = use.isInstruction ? start + 1 : start;
   }
   // A transfer that is only received uses memory from its start on. So it
   // starts when it is sent and the previous one on its channel has been used,

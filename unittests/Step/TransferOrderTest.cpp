@@ -29,8 +29,11 @@ TransferUse receives(size_t transfer, size_t needed) {
 TransferUse reduces(size_t transfer, size_t ready, size_t needed) {
   return {transfer, 0, ready, needed, false, false};
 }
-TransferUse fixed(size_t transfer, size_t at) {
+TransferUse receivesAt(size_t transfer, size_t at) {
   return {transfer, 0, std::nullopt, at, false, true};
+}
+TransferUse fixed(size_t transfer, size_t at) {
+  return {transfer, 0, std::nullopt, at, false, true, true};
 }
 
 TEST(TransferOrder, StartsWhenAllSendersAreReady) {
@@ -110,6 +113,19 @@ TEST(TransferOrder, ExchangesWithoutSendersAreReady) {
   EXPECT_EQ(order->times[0][0].start, 0u);
 }
 
+TEST(TransferOrder, SomethingIsSentBetweenTwoReceives) {
+  // The second class is ready for 1 while the first one waits for 0, and for 2
+  // after that.
+  std::vector<ClassTimeline> classes = {
+      {{1, 1}, {receivesAt(0, 1), receivesAt(2, 1), sends(1, 1, 2)}},
+      {{1, 1, 1}, {receivesAt(1, 2), sends(0, 1, 3), sends(2, 3, 3)}}};
+  auto order = orderTransfers(classes, {4, 1, 1});
+  ASSERT_TRUE(order);
+  EXPECT_EQ(order->order, (std::vector<size_t>{0, 1, 2}));
+  for (const TransferTimes &times : order->times[0])
+    EXPECT_EQ(times.start, 1u);
+}
+
 TEST(TransferOrder, CirclesAreFound) {
   std::vector<ClassTimeline> classes = {{{1, 1}, {fixed(0, 0), fixed(1, 1)}},
                                         {{1, 1}, {fixed(1, 0), fixed(0, 1)}}};
@@ -129,7 +145,7 @@ struct Random {
     // By class, in the order in which transfers are ready.
     struct Part {
       size_t transfer, at;
-      bool sends, isFixed;
+      bool sends, isFixed, isInstruction;
     };
     std::vector<std::vector<Part>> parts(classes.size());
     auto compute = [&](ClassTimeline &c) {
@@ -144,10 +160,11 @@ struct Random {
           continue;
         compute(classes[c]);
         bool isFixed = pick(4) == 0, sends = pick(2) || !hasSender;
+        bool isInstruction = isFixed && pick(2);
         hasSender = true;
-        parts[c].push_back(
-            {transfer, classes[c].seconds.size(), sends, isFixed});
-        if (isFixed)
+        parts[c].push_back({transfer, classes[c].seconds.size(), sends, isFixed,
+                            isInstruction});
+        if (isInstruction)
           classes[c].seconds.push_back(0);
       }
     }
@@ -155,8 +172,8 @@ struct Random {
       compute(classes[c]);
       size_t end = classes[c].seconds.size();
       for (const Part &part : parts[c]) {
-        TransferUse use{part.transfer, pick(3), std::nullopt,
-                        part.at,       false,   part.isFixed};
+        TransferUse use{part.transfer, pick(3),      std::nullopt,      part.at,
+                        false,         part.isFixed, part.isInstruction};
         if (!part.isFixed) {
           if (part.sends)
             use.ready = part.at;
@@ -167,8 +184,8 @@ struct Random {
       }
       std::sort(classes[c].uses.begin(), classes[c].uses.end(),
                 [](const TransferUse &a, const TransferUse &b) {
-                  return std::tuple(a.needed, a.isFixed, a.transfer) <
-                         std::tuple(b.needed, b.isFixed, b.transfer);
+                  return std::pair(a.needed, a.transfer) <
+                         std::pair(b.needed, b.transfer);
                 });
     }
   }
@@ -182,7 +199,7 @@ bool runs(const Random &given, const TransferOrder &result) {
     rank[result.order[i]] = i;
   size_t count = given.classes.size();
   enum Kind { Start, Wait };
-  // Starts come before waits, fixed ones behind both.
+  // Starts come before waits, instructions behind both.
   std::vector<std::deque<std::pair<Kind, size_t>>> lists(count);
   std::map<size_t, size_t> participants;
   for (size_t c = 0; c < count; ++c) {
@@ -195,10 +212,10 @@ bool runs(const Random &given, const TransferOrder &result) {
       EXPECT_LE(start, wait);
       EXPECT_LE(wait, use.needed);
       EXPECT_GE(start, use.ready.value_or(0));
-      int kind = use.isFixed ? 2 : 0;
+      int kind = use.isInstruction ? 2 : 0;
       items.push_back({start, kind, rank[use.transfer], Start, use.transfer});
-      items.push_back(
-          {wait, use.isFixed ? 2 : 1, rank[use.transfer], Wait, use.transfer});
+      items.push_back({wait, use.isInstruction ? 2 : 1, rank[use.transfer],
+                       Wait, use.transfer});
     }
     std::sort(items.begin(), items.end());
     for (const Item &item : items)

@@ -46,9 +46,11 @@ struct TransferUse {
   /// after the end of the transfer and after the class's next start, not only
   /// where the value is needed.
   bool keepsSource = false;
-  /// Started and waited for at `needed`, by a separate instruction (a loop) or
-  /// because it has to be.
+  /// Started and waited for at `needed`.
   bool isFixed = false;
+  /// Of what is fixed: it is the instruction at `needed` (a loop, or what stays
+  /// one), so that what starts later starts behind that instruction.
+  bool isInstruction = false;
 };
 
 /// The computation and transfers of the ranks of one class.

@@ -195,7 +195,7 @@ void ClassSchedule::read(Ahead ahead) {
     bool isStarted = bool(use);
     if (!use) {
       use.emplace();
-      use->isFixed = true;
+      use->isFixed = use->isInstruction = true;
       use->needed = position;
     }
     use->channel = collective.getChannel();
