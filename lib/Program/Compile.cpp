@@ -436,6 +436,9 @@ std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
   }
   next.shareScale = findScale(fit.shares, needs);
   next.cutScale = findScale(fit.cut, needs);
+  // Stages are cut before there are shards that libraries can be asked about.
+  for (const MemoryNeed &need : needs)
+    next.cut.scratchBytes.push_back(need.scratchBytes);
   fit = std::move(next);
   restore(module, std::move(undecided));
   return firstDecision;

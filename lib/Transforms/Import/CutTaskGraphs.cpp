@@ -96,10 +96,13 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
                        isa_and_nonnull<SplitAttr>(defaultStrategy),
                        Config(module).getNumMicroBatches().value_or(1));
     MemoryFit &fit = getMemoryFit(module);
-    if (!fit.cutScale.empty())
-      for (CutStage &stage : problem.stages)
-        for (CutDevice &device : stage.devices)
+    for (CutStage &stage : problem.stages)
+      for (CutDevice &device : stage.devices) {
+        if (!fit.cutScale.empty())
           device.memoryScale = fit.cutScale[device.id];
+        if (!fit.cut.scratchBytes.empty())
+          device.memoryBytes -= fit.cut.scratchBytes[device.id];
+      }
     llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
     if (!loads)
       return emitError(first) << "num_task_graph = " << count << ": "
