@@ -10,7 +10,8 @@
 // order and blocks where it needs a transfer that isn't over; a transfer is
 // ready when the last of its senders is, and starts when the queues of all
 // participants are empty. The order in which transfers become ready is the
-// result. Then each class starts and waits for its transfers as early or late
+// result, but that none of a class comes between two of one of its instructions
+// (a loop). Then each class starts and waits for its transfers as early or late
 // as this order allows.
 //
 // Cost: an entry of a priority queue, which holds few for each class, for each
@@ -68,6 +69,10 @@ private:
     size_t sent = 0, passed = 0;
     /// Whether the class has reached its next fixed use.
     bool reachedFixed = false;
+    /// Whether some, but not all transfers of its instruction have begun, and
+    /// the class's other transfers that are ready meanwhile.
+    bool isInside = false;
+    std::vector<size_t> postponed;
     /// When the queue becomes empty, as far as simulated.
     double queueEnd = 0;
     /// By use: the instruction that runs when the transfer becomes ready, or
@@ -83,6 +88,7 @@ private:
   };
 
   void markReady(size_t transfer, double time);
+  bool postpone(size_t transfer);
   void begin(size_t transfer);
   bool passUses(size_t number);
   void advance(size_t number);
@@ -131,7 +137,28 @@ void Simulation::markReady(size_t number, double time) {
     begin(number);
 }
 
+/// Whether the transfer can't begin yet, as a class can't start it within an
+/// instruction.
+bool Simulation::postpone(size_t number) {
+  for (auto [c, use] : transfers[number].uses)
+    if (classes[c].isInside && !classes[c].timeline->uses[use].isInstruction) {
+      classes[c].postponed.push_back(number);
+      return true;
+    }
+  return false;
+}
+
+/// Whether the class, which has just begun the transfer of this use, has
+/// another one in the same instruction.
+static bool hasNextWithin(const ClassTimeline &timeline, size_t use) {
+  return use + 1 < timeline.uses.size() &&
+         timeline.uses[use + 1].isInstruction &&
+         timeline.uses[use + 1].needed == timeline.uses[use].needed;
+}
+
 void Simulation::begin(size_t number) {
+  if (postpone(number))
+    return;
   Transfer &transfer = transfers[number];
   order.push_back(number);
   double start = transfer.ready;
@@ -144,6 +171,20 @@ void Simulation::begin(size_t number) {
   }
   for (size_t c : transfer.waiters)
     push(c);
+  std::vector<size_t> next;
+  for (auto [number, use] : transfer.uses) {
+    Class &c = classes[number];
+    if (!c.timeline->uses[use].isInstruction)
+      continue;
+    c.isInside = hasNextWithin(*c.timeline, use);
+    if (!c.isInside)
+      llvm::append_range(next, std::exchange(c.postponed, {}));
+  }
+  for (size_t postponed : next) {
+    transfers[postponed].ready =
+        std::max(transfers[postponed].ready, transfer.ready);
+    begin(postponed);
+  }
 }
 
 /// Whether the class has everything that its next instruction needs. Otherwise
@@ -219,7 +260,7 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
     const TransferUse &use = uses[index];
     size_t start =
         use.isFixed ? use.needed : std::max(earliest, use.ready.value_or(0));
-    assert(start >= earliest && start <= use.needed &&
+    assert(start + use.isInstruction >= earliest && start <= use.needed &&
            "starts don't follow the order");
     times[index].start = start;
     earliest = use.isInstruction ? start + 1 : start;

@@ -126,6 +126,18 @@ TEST(TransferOrder, SomethingIsSentBetweenTwoReceives) {
     EXPECT_EQ(times.start, 1u);
 }
 
+TEST(TransferOrder, NothingIsSentWithinAnInstruction) {
+  // The second class is ready for 1 while the first one is in its loop.
+  std::vector<ClassTimeline> classes = {
+      {{1, 1}, {fixed(0, 0), fixed(2, 0), sends(1, 0, 2)}},
+      {{1, 1}, {receivesAt(1, 1)}},
+      {{1, 1}, {fixed(0, 0), fixed(2, 1)}}};
+  auto order = orderTransfers(classes, {3, 1, 1});
+  ASSERT_TRUE(order);
+  EXPECT_EQ(order->order, (std::vector<size_t>{0, 2, 1}));
+  EXPECT_EQ(order->times[0][2].start, 1u);
+}
+
 TEST(TransferOrder, CirclesAreFound) {
   std::vector<ClassTimeline> classes = {{{1, 1}, {fixed(0, 0), fixed(1, 1)}},
                                         {{1, 1}, {fixed(1, 0), fixed(0, 1)}}};
@@ -136,6 +148,8 @@ TEST(TransferOrder, CirclesAreFound) {
 struct Random {
   std::vector<ClassTimeline> classes;
   std::vector<double> seconds;
+  /// Whether an instruction has several transfers.
+  bool hasLoops = false;
 
   explicit Random(unsigned seed) {
     std::mt19937 random(seed);
@@ -158,6 +172,13 @@ struct Random {
       for (size_t c = 0; c < classes.size(); ++c) {
         if (classes.size() > 1 && pick(3) == 0)
           continue;
+        bool joins =
+            !parts[c].empty() && parts[c].back().isInstruction && pick(3) == 0;
+        if (joins) {
+          hasLoops = hasSender = true;
+          parts[c].push_back({transfer, parts[c].back().at, false, true, true});
+          continue;
+        }
         compute(classes[c]);
         bool isFixed = pick(4) == 0, sends = pick(2) || !hasSender;
         bool isInstruction = isFixed && pick(2);
@@ -252,13 +273,20 @@ bool runs(const Random &given, const TransferOrder &result) {
 }
 
 TEST(TransferOrder, NothingBlocksAtCapacityZero) {
+  unsigned circles = 0;
   for (unsigned seed = 0; seed < 5000; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
     auto order = orderTransfers(random.classes, random.seconds);
-    ASSERT_TRUE(order);
-    ASSERT_TRUE(runs(random, *order));
+    if (order) {
+      ASSERT_TRUE(runs(random, *order));
+      continue;
+    }
+    // What a loop holds back may be what a rank that it waits for needs.
+    ASSERT_TRUE(random.hasLoops);
+    ++circles;
   }
+  EXPECT_LT(circles, 100u);
 }
 
 } // namespace

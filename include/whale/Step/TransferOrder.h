@@ -48,8 +48,8 @@ struct TransferUse {
   bool keepsSource = false;
   /// Started and waited for at `needed`.
   bool isFixed = false;
-  /// Of what is fixed: it is the instruction at `needed` (a loop, or what stays
-  /// one), so that what starts later starts behind that instruction.
+  /// Of what is fixed: it is, maybe with others, in the instruction at `needed`
+  /// (a loop, or what stays one), so that what starts later starts behind that.
   bool isInstruction = false;
 };
 
