@@ -9,12 +9,15 @@
 // In: the text of a StableHLO module. Out: a program directory, or one error.
 // Each level's pipeline runs in turn.
 //
-// What devices need is known once buffers are planned. Where one lacks memory,
-// transfers are started as late as possible; if that is not enough, the module
-// is restored from a copy, and lowered once more with other devices for the
-// stages, or with corrected estimates. Remarks and warnings are held back until
-// then: those about a plan that is dropped are forgotten. Cost: at most two
-// lowerings, and two copies of the module at a time.
+// What devices are expected to need is known before there are kernels. Where
+// one lacks memory, automatic stages are cut again. What they do need is known
+// once buffers are planned. Where one lacks memory then, transfers are started
+// as late as possible; if that is not enough, the module is restored from a
+// copy, and lowered once more with other devices for the stages, or with
+// corrected estimates. Remarks and warnings are held back until then: those
+// about a plan that is dropped are forgotten. Cost: at most two lowerings, in
+// each of which what comes before kernels is run at most five times, and two
+// copies of the module at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,7 +99,14 @@ private:
   LogicalResult checkOptions();
   /// Which architectures the kernels of GPUs are compiled for.
   LogicalResult chooseArchitectures(ModuleOp module);
-  LogicalResult lower(ModuleOp module, StringRef first, PlanSummary &summary);
+  /// Lowers the module through the levels from `first` to `last`.
+  LogicalResult lower(ModuleOp module, StringRef first, StringRef last,
+                      PlanSummary &summary);
+  LogicalResult plan(ModuleOp module, StringRef first, PlanSummary &summary);
+  std::vector<MemoryNeed> getExpectedNeeds() const;
+  void correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const;
+  LogicalResult lowerWhole(ModuleOp module, StringRef first,
+                           PlanSummary &summary);
   LogicalResult runPasses(ModuleOp module, const Level &level,
                           StringRef pipeline);
   LogicalResult findNeeds(ModuleOp module, const Cluster &cluster);
@@ -144,6 +154,9 @@ private:
   std::optional<ScratchNeeds> scratch;
   /// What is short in it if transfers start early; empty if nothing is.
   std::string delayed;
+  /// What was expected to be short with the automatic stages that were cut
+  /// first; empty if nothing was.
+  std::string firstCutLack;
   /// What was short in the plan that was made first; empty if nothing was.
   std::string firstLack;
   /// Those of the kernels, from the lowest on.
@@ -272,16 +285,16 @@ std::string Compiler::withOptions(StringRef pipeline) const {
   return text;
 }
 
-LogicalResult Compiler::lower(ModuleOp module, StringRef first,
+static const Level *findLevel(StringRef name) {
+  return llvm::find_if(getLevels(),
+                       [&](const Level &level) { return level.name == name; });
+}
+
+LogicalResult Compiler::lower(ModuleOp module, StringRef first, StringRef last,
                               PlanSummary &summary) {
-  bool skip = true;
-  phaseNumber = 1;
-  for (const Level &level : getLevels()) {
-    skip &= level.name != first;
-    if (skip) {
-      ++phaseNumber;
-      continue;
-    }
+  const Level *begin = findLevel(first), *end = findLevel(last) + 1;
+  phaseNumber = 1 + (begin - getLevels().begin());
+  for (const Level &level : llvm::make_range(begin, end)) {
     if (level.name == firstDecision)
       undecided = save(module);
     if (level.name == "partitioned") {
@@ -310,6 +323,86 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first,
       return failure();
   }
   return success();
+}
+
+/// Tells the next cut what devices need, or are expected to, with the last one.
+void Compiler::correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const {
+  next.cutScale = findScale(fit.cut, found);
+  if (!fit.cutScale.empty())
+    for (auto [factor, last] : llvm::zip_equal(next.cutScale, fit.cutScale))
+      factor *= last;
+  // There are no shards yet that libraries could be asked about.
+  next.cut.scratchBytes.clear();
+  for (const MemoryNeed &need : found)
+    next.cut.scratchBytes.push_back(need.scratchBytes);
+}
+
+/// What devices are expected to need with the plan that was made last; empty
+/// if that isn't known.
+std::vector<MemoryNeed> Compiler::getExpectedNeeds() const {
+  std::vector<MemoryNeed> expected(fit.shares.bytes.size());
+  for (size_t device = 0; device < expected.size(); ++device) {
+    expected[device].bytes = fit.shares.bytes[device];
+    expected[device].argumentBytes = fit.shares.fixedBytes[device];
+    if (!fit.shares.scratchBytes.empty())
+      expected[device].scratchBytes = fit.shares.scratchBytes[device];
+  }
+  return expected;
+}
+
+/// Lowers the module to the level at which all but buffers is decided. Where a
+/// device is expected to lack memory then, automatic stages are cut again, with
+/// what is expected for the ones that were cut last; those that lack least
+/// stay.
+LogicalResult Compiler::plan(ModuleOp module, StringRef first,
+                             PlanSummary &summary) {
+  constexpr StringLiteral last = "partitioned";
+  constexpr int mostCuts = 4;
+  firstCutLack.clear();
+  // As passes find it, which write to it.
+  MemoryFit tried = fit, best;
+  if (failed(lower(module, first, last, summary)))
+    return failure();
+  auto clusters = module.getOps<ClusterOp>();
+  if (firstDecision != "annotated" || clusters.empty())
+    return success();
+  Cluster cluster = (*clusters.begin()).getCluster();
+  auto lowerAgain = [&](const MemoryFit &given) {
+    fit = given;
+    restore(module, std::move(undecided));
+    return lower(module, firstDecision, last, summary);
+  };
+  int64_t least = std::numeric_limits<int64_t>::max(), before = least;
+  for (int cuts = 1;; ++cuts) {
+    std::vector<MemoryNeed> expected = getExpectedNeeds();
+    std::optional<int64_t> device = findOverfull(expected, cluster);
+    if (!device)
+      return success();
+    if (cuts == 1)
+      firstCutLack = describeLack(expected, cluster, *device);
+    int64_t lack =
+        expected[*device].bytes - cluster.kindOf(*device).memoryBytes;
+    bool isBest = lack < least;
+    if (isBest) {
+      best = tried;
+      least = lack;
+    }
+    if (cuts == mostCuts || lack == before)
+      return isBest ? success() : lowerAgain(best);
+    before = lack;
+    correctCut(tried, expected);
+    if (failed(lowerAgain(tried)))
+      return failure();
+  }
+}
+
+LogicalResult Compiler::lowerWhole(ModuleOp module, StringRef first,
+                                   PlanSummary &summary) {
+  StringRef last = getLevels().back().name;
+  if (first == "kernels")
+    return lower(module, first, last, summary);
+  return failure(failed(plan(module, first, summary)) ||
+                 failed(lower(module, "kernels", last, summary)));
 }
 
 Snapshot Compiler::save(ModuleOp module) {
@@ -435,10 +528,7 @@ std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
     return first;
   }
   next.shareScale = findScale(fit.shares, needs);
-  next.cutScale = findScale(fit.cut, needs);
-  // Stages are cut before there are shards that libraries can be asked about.
-  for (const MemoryNeed &need : needs)
-    next.cut.scratchBytes.push_back(need.scratchBytes);
+  correctCut(next, needs);
   fit = std::move(next);
   restore(module, std::move(undecided));
   return firstDecision;
@@ -450,7 +540,7 @@ std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
 LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
                                    PlanSummary &summary) {
   Snapshot input = save(module);
-  if (failed(lower(module, first, summary)))
+  if (failed(lowerWhole(module, first, summary)))
     return failure();
   auto clusters = module.getOps<ClusterOp>();
   if (clusters.empty())
@@ -464,7 +554,7 @@ LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
   firstLack = describeLack(needs, cluster, *device);
   if (std::optional<StringRef> again =
           correct(module, first, std::move(input), cluster)) {
-    if (failed(lower(module, *again, summary)) ||
+    if (failed(lowerWhole(module, *again, summary)) ||
         failed(findNeeds(module, cluster)))
       return failure();
     device = findOverfull(needs, cluster);
@@ -493,6 +583,11 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
       isPartitioned(module) ? "kernels" : getLevels().front().name;
   if (failed(lowerToFit(module, first, summary)))
     return failure();
+  if (!firstCutLack.empty())
+    emitRemark(module.getLoc())
+        << "memory: stages are cut again, as with those "
+           "that were cut first, it is expected, "
+        << firstCutLack;
   if (!firstLack.empty())
     emitRemark(module.getLoc()) << "memory: decided again, as with what was "
                                    "decided first "

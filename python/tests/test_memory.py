@@ -220,3 +220,26 @@ def test_scratch_is_expected(capfd):
     assert "decided again" not in said
     shares = re.findall(r"(\d+) of 32 samples", said)
     assert 0 < int(shares[1]) < 16 < int(shares[0])
+
+
+def test_stages_are_cut_again(capfd):
+    """What a device is expected to lack is found before there are kernels."""
+    memories, rates = [2_060_000, 1_540_000, 1_720_000], [1.5e11, 1e11, 3e11]
+    cluster = cluster_of(memories)
+    for kind, rate in zip(cluster["kinds"].values(), rates):
+        kind["flops"]["f32"] = rate
+    wh.init(wh.Config({"num_micro_batch": 6, "num_task_graph": 3}))
+    loss, params, x = dense([256] * 5 + [10])
+
+    def train_step(params, momenta, x):
+        grads = jax.grad(loss)(params, x)
+        momenta = jax.tree.map(lambda m, g: 0.9 * m + g, momenta, grads)
+        return jax.tree.map(lambda p, m: p - m, params, momenta), momenta
+
+    step = wh.jit(
+        train_step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=2
+    )
+    step.lower(params, params, x[:48]).compile(explain=True)
+    said = capfd.readouterr().err
+    assert "memory: stages are cut again" in said
+    assert "decided again" not in said
