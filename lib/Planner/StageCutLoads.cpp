@@ -107,17 +107,19 @@ void CutLoads::findKinds() {
   for (auto [stage, devices] : llvm::enumerate(problem.stages))
     for (const CutDevice &device : devices.devices)
       stagesOf[device.id].push_back(stage);
-  std::map<std::tuple<unsigned, int64_t, double, std::vector<unsigned>>,
-           unsigned>
+  std::map<
+      std::tuple<unsigned, int64_t, double, int64_t, std::vector<unsigned>>,
+      unsigned>
       known;
   kindsOfStage.resize(problem.stages.size());
   sharers.assign(problem.stages.size(), 1);
   for (auto [stage, devices] : llvm::enumerate(problem.stages))
     for (const CutDevice &device : devices.devices) {
       const std::vector<unsigned> &stages = stagesOf[device.id];
-      auto [kind, isNewKind] = known.try_emplace(
-          {device.speedClass, device.memoryBytes, device.memoryScale, stages},
-          unsigned(kinds.size()));
+      auto [kind, isNewKind] =
+          known.try_emplace({device.speedClass, device.memoryBytes,
+                             device.memoryScale, device.scratchBytes, stages},
+                            unsigned(kinds.size()));
       if (isNewKind)
         kinds.push_back({device, 0, double(stages.size())});
       if (kindOfDevice.try_emplace(device.id, kind->second).second)
@@ -170,7 +172,8 @@ StagePart CutLoads::partOf(size_t index, int64_t begin, int64_t end,
         {stateOf(begin, end) * whole,
          ((gradient[end] - gradient[begin]) * whole +
           (activation[end] - activation[begin]) * kept * share) *
-             device.memoryScale});
+                 device.memoryScale +
+             double(device.scratchBytes) / kinds[kind].stages});
   }
   return part;
 }

@@ -9,15 +9,14 @@
 // In: the text of a StableHLO module. Out: a program directory, or one error.
 // Each level's pipeline runs in turn.
 //
-// What devices are expected to need is known before there are kernels. Where
-// one lacks memory, automatic stages are cut again. What they do need is known
-// once buffers are planned. Where one lacks memory then, transfers are started
-// as late as possible; if that is not enough, the module is restored from a
-// copy, and lowered once more with other devices for the stages, or with
-// corrected estimates. Remarks and warnings are held back until then: those
-// about a plan that is dropped are forgotten. Cost: at most two lowerings, in
-// each of which what comes before kernels is run at most five times, and two
-// copies of the module at a time.
+// What devices need is known once buffers are planned. Where one lacks memory,
+// transfers are started as late as possible; if that is not enough, the module
+// is restored from a copy, and lowered once more with other devices for the
+// stages, or with corrected estimates, by which automatic stages are cut until
+// they are expected to fit. Remarks and warnings are held back until then:
+// those about a plan that is dropped are forgotten. Cost: at most two
+// lowerings, in the second of which what comes before kernels is run at most
+// five times, and two copies of the module at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,11 +101,10 @@ private:
   /// Lowers the module through the levels from `first` to `last`.
   LogicalResult lower(ModuleOp module, StringRef first, StringRef last,
                       PlanSummary &summary);
-  LogicalResult plan(ModuleOp module, StringRef first, PlanSummary &summary);
+  LogicalResult cutAgain(ModuleOp module, const Cluster &cluster,
+                         PlanSummary &summary);
   std::vector<MemoryNeed> getExpectedNeeds() const;
   void correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const;
-  LogicalResult lowerWhole(ModuleOp module, StringRef first,
-                           PlanSummary &summary);
   LogicalResult runPasses(ModuleOp module, const Level &level,
                           StringRef pipeline);
   LogicalResult findNeeds(ModuleOp module, const Cluster &cluster);
@@ -154,9 +152,6 @@ private:
   std::optional<ScratchNeeds> scratch;
   /// What is short in it if transfers start early; empty if nothing is.
   std::string delayed;
-  /// What was expected to be short with the automatic stages that were cut
-  /// first; empty if nothing was.
-  std::string firstCutLack;
   /// What was short in the plan that was made first; empty if nothing was.
   std::string firstLack;
   /// Those of the kernels, from the lowest on.
@@ -285,6 +280,9 @@ std::string Compiler::withOptions(StringRef pipeline) const {
   return text;
 }
 
+/// The level at which all is decided but buffers.
+static constexpr StringLiteral kPlanned = "partitioned";
+
 static const Level *findLevel(StringRef name) {
   return llvm::find_if(getLevels(),
                        [&](const Level &level) { return level.name == name; });
@@ -350,59 +348,48 @@ std::vector<MemoryNeed> Compiler::getExpectedNeeds() const {
   return expected;
 }
 
-/// Lowers the module to the level at which all but buffers is decided. Where a
-/// device is expected to lack memory then, automatic stages are cut again, with
-/// what is expected for the ones that were cut last; those that lack least
-/// stay.
-LogicalResult Compiler::plan(ModuleOp module, StringRef first,
-                             PlanSummary &summary) {
-  constexpr StringLiteral last = "partitioned";
+/// Cuts automatic stages again as long as a device is expected to lack memory
+/// with them, with what is expected for those that were cut last; of all the
+/// ones that lack least stay. The module is, and stays, as far as it is
+/// planned.
+LogicalResult Compiler::cutAgain(ModuleOp module, const Cluster &cluster,
+                                 PlanSummary &summary) {
+  // Most corrections are over after the second one; the others alternate.
   constexpr int mostCuts = 4;
-  firstCutLack.clear();
-  // As passes find it, which write to it.
-  MemoryFit tried = fit, best;
-  if (failed(lower(module, first, last, summary)))
-    return failure();
-  auto clusters = module.getOps<ClusterOp>();
-  if (firstDecision != "annotated" || clusters.empty())
-    return success();
-  Cluster cluster = (*clusters.begin()).getCluster();
+  // As passes find it before they write what they expect.
+  MemoryFit tried = fit, best = fit;
+  bool isBest = true;
+  int64_t least = std::numeric_limits<int64_t>::max();
   auto lowerAgain = [&](const MemoryFit &given) {
     fit = given;
     restore(module, std::move(undecided));
-    return lower(module, firstDecision, last, summary);
+    return lower(module, firstDecision, kPlanned, summary);
   };
-  int64_t least = std::numeric_limits<int64_t>::max(), before = least;
-  for (int cuts = 1;; ++cuts) {
+  for (int cuts = 1; !fit.cut.bytes.empty(); ++cuts) {
     std::vector<MemoryNeed> expected = getExpectedNeeds();
     std::optional<int64_t> device = findOverfull(expected, cluster);
     if (!device)
       return success();
-    if (cuts == 1)
-      firstCutLack = describeLack(expected, cluster, *device);
     int64_t lack =
         expected[*device].bytes - cluster.kindOf(*device).memoryBytes;
-    bool isBest = lack < least;
+    isBest = lack < least;
     if (isBest) {
       best = tried;
       least = lack;
     }
-    if (cuts == mostCuts || lack == before)
-      return isBest ? success() : lowerAgain(best);
-    before = lack;
+    if (cuts == mostCuts)
+      break;
     correctCut(tried, expected);
-    if (failed(lowerAgain(tried)))
-      return failure();
+    // One that can't be followed is none.
+    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &said) {
+      return success(said.getSeverity() == DiagnosticSeverity::Error);
+    });
+    if (failed(lowerAgain(tried))) {
+      isBest = false;
+      break;
+    }
   }
-}
-
-LogicalResult Compiler::lowerWhole(ModuleOp module, StringRef first,
-                                   PlanSummary &summary) {
-  StringRef last = getLevels().back().name;
-  if (first == "kernels")
-    return lower(module, first, last, summary);
-  return failure(failed(plan(module, first, summary)) ||
-                 failed(lower(module, "kernels", last, summary)));
+  return isBest ? success() : lowerAgain(best);
 }
 
 Snapshot Compiler::save(ModuleOp module) {
@@ -540,7 +527,8 @@ std::optional<StringRef> Compiler::correct(ModuleOp module, StringRef first,
 LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
                                    PlanSummary &summary) {
   Snapshot input = save(module);
-  if (failed(lowerWhole(module, first, summary)))
+  StringRef last = getLevels().back().name;
+  if (failed(lower(module, first, last, summary)))
     return failure();
   auto clusters = module.getOps<ClusterOp>();
   if (clusters.empty())
@@ -554,7 +542,9 @@ LogicalResult Compiler::lowerToFit(ModuleOp module, StringRef first,
   firstLack = describeLack(needs, cluster, *device);
   if (std::optional<StringRef> again =
           correct(module, first, std::move(input), cluster)) {
-    if (failed(lowerWhole(module, *again, summary)) ||
+    if (failed(lower(module, *again, kPlanned, summary)) ||
+        failed(cutAgain(module, cluster, summary)) ||
+        failed(lower(module, "kernels", last, summary)) ||
         failed(findNeeds(module, cluster)))
       return failure();
     device = findOverfull(needs, cluster);
@@ -583,11 +573,6 @@ LogicalResult Compiler::run(ModuleOp module, StringRef name, StringRef outDir,
       isPartitioned(module) ? "kernels" : getLevels().front().name;
   if (failed(lowerToFit(module, first, summary)))
     return failure();
-  if (!firstCutLack.empty())
-    emitRemark(module.getLoc())
-        << "memory: stages are cut again, as with those "
-           "that were cut first, it is expected, "
-        << firstCutLack;
   if (!firstLack.empty())
     emitRemark(module.getLoc()) << "memory: decided again, as with what was "
                                    "decided first "

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: what each mesh's devices keep at each operation, as amounts that are
+// proportional to shares, and the shares that devices take. Out: a device's
+// peak, and the largest share that its memory allows. At each operation the
+// bytes are a linear function of a share; the peak is the maximum of these, of
+// which only three are looked at for a share. Cost: for a device, a pass over
+// the operations at which bytes change; what devices with the same shares have
+// in common is remembered.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Step/MemoryRoom.h"
 

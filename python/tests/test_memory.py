@@ -223,7 +223,8 @@ def test_scratch_is_expected(capfd):
 
 
 def test_stages_are_cut_again(capfd):
-    """What a device is expected to lack is found before there are kernels."""
+    """With corrected estimates the first cut isn't expected to fit, another
+    one is."""
     memories, rates = [2_060_000, 1_540_000, 1_720_000], [1.5e11, 1e11, 3e11]
     cluster = cluster_of(memories)
     for kind, rate in zip(cluster["kinds"].values(), rates):
@@ -240,6 +241,4 @@ def test_stages_are_cut_again(capfd):
         train_step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=2
     )
     step.lower(params, params, x[:48]).compile(explain=True)
-    said = capfd.readouterr().err
-    assert "memory: stages are cut again" in said
-    assert "decided again" not in said
+    assert "memory: decided again" in capfd.readouterr().err

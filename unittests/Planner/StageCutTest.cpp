@@ -276,6 +276,14 @@ TEST(StageCut, CorrectsMemory) {
   EXPECT_EQ(loads[0].end, 1);
   EXPECT_EQ(loads[0].lacksBytes, 0);
   EXPECT_EQ(needsOf(problem, loads)[0].workingBytes, 16);
+  // What is there whatever is cut off moves the cut, but refuses none.
+  problem.stages[0].devices[0].memoryScale = 1;
+  problem.stages[0].devices[0].scratchBytes = 8;
+  loads = llvm::cantFail(cutStages(problem));
+  EXPECT_EQ(loads[0].end, 1);
+  EXPECT_EQ(loads[0].lacksBytes, 0);
+  problem.stages[0].devices[0].scratchBytes = 20;
+  EXPECT_EQ(llvm::cantFail(cutStages(problem))[0].lacksBytes, 12);
 }
 
 TEST(StageCut, NoBoundaryIsBetterElsewhere) {

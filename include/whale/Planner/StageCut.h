@@ -57,6 +57,8 @@ struct CutDevice {
   int64_t memoryBytes = std::numeric_limits<int64_t>::max();
   /// Corrects the estimate of the memory that it needs besides its state.
   double memoryScale = 1;
+  /// What it needs in addition, whatever it computes.
+  int64_t scratchBytes = 0;
 };
 
 /// The devices of one stage, and the link from the previous stage.

@@ -101,13 +101,14 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         if (!fit.cutScale.empty())
           device.memoryScale = fit.cutScale[device.id];
         if (!fit.cut.scratchBytes.empty())
-          device.memoryBytes -= fit.cut.scratchBytes[device.id];
+          device.scratchBytes = fit.cut.scratchBytes[device.id];
       }
     llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
     if (!loads)
       return emitError(first) << "num_task_graph = " << count << ": "
                               << llvm::toString(loads.takeError());
-    fit.cut = toEstimate(needsOf(problem, *loads), cluster->devices.size());
+    fit.cut = toEstimate(needsOf(problem, *loads), cluster->devices.size(),
+                         std::move(fit.cut.scratchBytes));
     explain(*loads, units, *devices);
     assign(*loads, units);
     copyFree();
@@ -210,14 +211,14 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     }
   }
 
-  static MemoryFit::Estimate toEstimate(ArrayRef<CutNeed> needs,
-                                        size_t devices) {
+  static MemoryFit::Estimate toEstimate(ArrayRef<CutNeed> needs, size_t devices,
+                                        std::vector<int64_t> scratch) {
     std::vector<int64_t> bytes(devices, 0), state(devices, 0);
     for (const CutNeed &need : needs) {
       state[need.device] = need.stateBytes;
       bytes[need.device] = need.stateBytes + need.workingBytes;
     }
-    return {std::move(bytes), std::move(state), /*scratchBytes=*/{}};
+    return {std::move(bytes), std::move(state), std::move(scratch)};
   }
 
   void assign(ArrayRef<StageLoad> loads, const StepUnits &units) {

@@ -123,9 +123,9 @@ struct ScheduleMicroBatchesPass
         })) {
       loops.front().emitError("pipeline.strategy: '")
           << stringifyScheduleKind(*wanted)
-          << "' orders the stages of a pipeline, but here all task graphs "
-             "share devices; give them devices of their own, or leave "
-             "pipeline.strategy out";
+          << "' orders the stages of a pipeline, but all that is computed with "
+             "micro-batches is on the same devices; give task graphs devices "
+             "of their own, or leave pipeline.strategy out";
       return signalPassFailure();
     }
     for (MicroBatchesOp loop : loops)

@@ -57,8 +57,9 @@ private:
   llvm::DenseMap<std::pair<uint64_t, size_t>, size_t> numbers;
 };
 
-/// What takes memory before it is needed.
-enum class Ahead : uint8_t { Nothing, Receives, Gathers };
+/// What starts before it is needed: nothing, what takes no memory for that,
+/// what is received, too, and gathers, too.
+enum class Ahead : uint8_t { Nothing, Sends, Receives, Gathers };
 
 /// The instructions of a rank class, and which of them become starts.
 class ClassSchedule {
@@ -184,9 +185,9 @@ void ClassSchedule::read(Ahead ahead) {
     bool isGather = false;
     if (collective == op)
       use = findUse(collective, isGather);
-    if (isGather && ahead != Ahead::Gathers)
+    if (ahead == Ahead::Nothing || (isGather && ahead != Ahead::Gathers))
       use.reset();
-    if (use && !use->ready && ahead == Ahead::Nothing) {
+    if (use && !use->ready && ahead == Ahead::Sends) {
       use->isFixed = true;
       // What no instruction uses.
       if (use->needed == ops.size())
@@ -319,7 +320,7 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
                       [&](ClassSchedule &it) { it.read(ahead); });
     };
     std::optional<TransferOrder> order;
-    readAll(schedules, late ? Ahead::Nothing : Ahead::Gathers);
+    readAll(schedules, late ? Ahead::Sends : Ahead::Gathers);
     if (llvm::none_of(schedules,
                       [](const ClassSchedule &it) { return it.hasAhead; })) {
       order = orderAll(schedules, seconds);
@@ -337,11 +338,13 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
         order = std::move(orderAhead);
       }
     }
-    // Ranks may need what they receive together at different times.
-    if (!order && late) {
-      readAll(schedules, Ahead::Receives);
-      order = orderAll(schedules, seconds);
-    }
+    // Ranks may need what they receive together at different times, or another
+    // rank may need what one has to hold back for a loop.
+    for (Ahead less : {Ahead::Receives, Ahead::Nothing})
+      if (!order && (late || less == Ahead::Nothing)) {
+        readAll(schedules, less);
+        order = orderAll(schedules, seconds);
+      }
     if (!order) {
       classes.front().emitError(
           "the rank classes wait for one another's transfers in a circle");

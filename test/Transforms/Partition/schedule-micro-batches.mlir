@@ -258,7 +258,7 @@ module attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
   whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu"}]}]}
   whale.virtual_device @vd0 [[0]]
   func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-error@+1 {{pipeline.strategy: '1f1b' orders the stages of a pipeline, but here all task graphs share devices; give them devices of their own}}
+    // expected-error@+1 {{pipeline.strategy: '1f1b' orders the stages of a pipeline, but all that is computed with micro-batches is on the same devices; give task graphs devices of their own}}
     %0 = whale.micro_batches [0](%a) reduce [#whale.reduction<sum>]
         : (tensor<4xf32>) -> tensor<4xf32> {
     ^bb0(%x: tensor<4xf32>):
