@@ -354,7 +354,7 @@ std::vector<MemoryNeed> Compiler::getExpectedNeeds() const {
 /// planned.
 LogicalResult Compiler::cutAgain(ModuleOp module, const Cluster &cluster,
                                  PlanSummary &summary) {
-  // Most corrections are over after the second one; the others alternate.
+  // Each runs what comes before kernels, also where none fits in the end.
   constexpr int mostCuts = 4;
   // As passes find it before they write what they expect.
   MemoryFit tried = fit, best = fit;
