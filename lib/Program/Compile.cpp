@@ -295,7 +295,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first, StringRef last,
   for (const Level &level : llvm::make_range(begin, end)) {
     if (level.name == firstDecision)
       undecided = save(module);
-    if (level.name == "partitioned") {
+    if (level.name == kPlanned) {
       fit.replaceableSchedule.clear();
       summary.addPlacement(module);
       findStageDevices(module);
@@ -315,7 +315,7 @@ LogicalResult Compiler::lower(ModuleOp module, StringRef first, StringRef last,
                                    lowerFor)
                    : lowerFor(module, false)))
       return failure();
-    if (level.name == "partitioned")
+    if (level.name == kPlanned)
       summary.addCollectives(module);
     if (failed(dump(module, level.name)))
       return failure();
@@ -357,7 +357,7 @@ LogicalResult Compiler::cutAgain(ModuleOp module, const Cluster &cluster,
   // Each runs what comes before kernels, also where none fits in the end.
   constexpr int mostCuts = 4;
   // As passes find it before they write what they expect.
-  MemoryFit tried = fit, best = fit;
+  MemoryFit tried = fit, best;
   bool isBest = true;
   int64_t least = std::numeric_limits<int64_t>::max();
   auto lowerAgain = [&](const MemoryFit &given) {

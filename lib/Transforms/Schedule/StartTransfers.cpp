@@ -341,7 +341,7 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
     // Ranks may need what they receive together at different times, or another
     // rank may need what one has to hold back for a loop.
     for (Ahead less : {Ahead::Receives, Ahead::Nothing})
-      if (!order && (late || less == Ahead::Nothing)) {
+      if (!order) {
         readAll(schedules, less);
         order = orderAll(schedules, seconds);
       }
