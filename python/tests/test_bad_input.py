@@ -94,7 +94,7 @@ AROUND = (replicate(2, "around"),)
             {"pipeline.strategy": "1f1b", "num_micro_batch": 2},
             NOWHERE,
             2,
-            "orders the stages of a pipeline.*give them devices of their own",
+            "orders the stages of a pipeline.*give task graphs devices of",
         ),
         (
             {"pipeline.strategy": "interleaved", "num_micro_batch": 2},
