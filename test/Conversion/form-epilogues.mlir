@@ -1,3 +1,9 @@
+// Which biases and GELUs, and which gradients of them, the product before them
+// computes in its epilogue. From @bias_for_kernel on it may compute none, and
+// where GELU stays apart a remark has to say why. For a GPU of compute
+// capability 75, or with gpu.epilogues = false, all have to stay, without a
+// remark.
+
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks},whale-form-epilogues))' \
 // RUN:   2>/dev/null | FileCheck %s
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks},whale-form-epilogues))' \

@@ -1,3 +1,9 @@
+// Which elementwise operations, reductions and slices become one loop. A value
+// in between is kept in memory only where it is costly to compute again, or
+// where its user reads it at computed places. Judged by the loops that are left
+// and what each computes. Half precision has to be rounded as often as without
+// fusion.
+
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels))' -split-input-file | FileCheck %s
 
 // The squares are never stored.

@@ -1,3 +1,9 @@
+// Fusion of rows for a GPU, where a block of threads has a row or several. One
+// run compares where values of a row are kept (in registers, in shared memory,
+// or computed again), how the threads combine theirs, and where they wait for
+// each other. The other run compares the remarks: what is fused, and why the
+// rest is not.
+
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{blocks}))' -split-input-file | FileCheck %s
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{blocks remarks}))' -split-input-file -verify-diagnostics -o /dev/null
 

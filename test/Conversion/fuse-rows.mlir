@@ -1,3 +1,9 @@
+// Fusion of rows for a processor. Softmax, layer norm, its gradient and
+// cross-entropy become a kernel each. What needs other rows or walks across
+// them stays apart, and so do rows that are too short, or too long for their
+// number or for a cache. One run compares the kernels, the other the remarks:
+// what is fused, and why the rest is not.
+
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops,whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows))' -split-input-file | FileCheck %s
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops,whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{remarks}))' -split-input-file -verify-diagnostics -o /dev/null
 

@@ -1,3 +1,8 @@
+// Which attention becomes a call of cuDNN on a GPU of compute capability 90:
+// forward, gradient, heads that share keys, parts of one tensor. Judged by the
+// layouts, views and workspace of each call; of attention that cuDNN cannot
+// compute, a remark has to say why. For capability 75 there may be no call.
+
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks capability=90}))' \
 // RUN:   2>/dev/null | FileCheck %s
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks capability=90}))' 2>&1 \

@@ -1,3 +1,9 @@
+// Which products and convolutions become calls of a library, with which
+// strides, and which copies and additions are left around them. A call with a
+// wrong stride would read other elements; a copy that is not needed costs time.
+// The first run makes calls of small products too; in the second they stay
+// loops.
+
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{few-products=0}))' -split-input-file | FileCheck %s
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops))' -split-input-file | FileCheck %s --check-prefix=FEW
 

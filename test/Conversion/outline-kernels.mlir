@@ -1,3 +1,8 @@
+// The loop nests that become kernels, and their launches. Equal nests have to
+// be one kernel. Judged by the order in which a nest visits memory and forms
+// its sums, and by which operands a launch may overwrite: one too many would
+// destroy a value that is still needed.
+
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels),whale-outline-kernels)' -split-input-file | FileCheck %s
 
 // The same loop is one kernel.

@@ -1,3 +1,8 @@
+// What each kind of operation is lowered to: a linalg loop, a hand-built
+// kernel, or nothing, as loops, library operations and updates of slices stay.
+// Judged by iterators, maps and element types, and by the copies, branches and
+// initial values that a lowering has to do without.
+
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg))' -split-input-file | FileCheck %s
 
 // CHECK-LABEL: @add

@@ -1,3 +1,8 @@
+// Sharding rules of products, convolutions and their gradients, attention and
+// triangular solves. Each remark is the rule of an operation: which dimensions
+// are split together, which are summed or stay whole, which rows of neighbours
+// are read. By a wrong rule, devices would compute something else.
+
 // RUN: whale-opt %s -whale-print-rules -split-input-file -verify-diagnostics -o /dev/null
 
 // Products and convolutions: batch and free dimensions are split, what is summed

@@ -1,3 +1,8 @@
+// Sharding rules of reductions, windows and sorts. Each remark says which
+// dimensions may be split, and by which operation the partial results are then
+// combined. Where parts of devices cannot be combined, the dimension has to be
+// whole. By a wrong rule, devices would compute something else.
+
 // RUN: whale-opt %s -whale-print-rules -split-input-file -verify-diagnostics -o /dev/null
 
 // Reductions, windows, sorts.

@@ -1,3 +1,8 @@
+// Sharding rules of operations that only move elements. Each remark says which
+// dimensions of operands and results are the same, or consist of each other
+// (ab: a blocks of b), and which have to be whole. By a wrong rule, devices
+// would hold the wrong elements.
+
 // RUN: whale-opt %s -whale-print-rules -split-input-file -verify-diagnostics -o /dev/null
 
 // Operations that move elements: which dimensions are which.

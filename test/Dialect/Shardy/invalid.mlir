@@ -1,3 +1,8 @@
+// Meshes, shardings, manual computations and sharding rules of Shardy, each
+// with one mistake. The parser or a verifier has to refuse it by the error
+// noted above it. A failure means that a mistake passes, or that its message
+// has changed.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // expected-error @+1 {{expects a positive size of axis 'a' (got 0)}}

@@ -1,3 +1,8 @@
+// Collectives, send, recv and asynchronous operations, each with one mistake in
+// its groups, dimensions, shapes, types or regions. It has to give exactly the
+// errors noted above it. A failure means that a mistake passes, or that its
+// message has changed.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // One function for each error of a verifier, named by the constraint of the

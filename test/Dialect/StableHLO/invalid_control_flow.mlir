@@ -1,3 +1,8 @@
+// Loops, branches, custom calls, composites and tuples, each with one mistake
+// in its types, regions, layouts, aliases or indices. It has to give exactly
+// the errors noted above it. A failure means that a mistake passes, or that its
+// message has changed.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // One function for each error of a verifier, named by the constraint of the

@@ -1,3 +1,8 @@
+// Elementwise operations, comparisons, bit casts, select and clamp, each with
+// one mistake: shapes or element types that disagree, numbers out of range,
+// text that does not parse. It has to give exactly the errors noted above it. A
+// failure means that a mistake passes, or that its message has changed.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // One function for each error of a verifier, named by the constraint of the

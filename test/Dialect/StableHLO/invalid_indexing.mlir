@@ -1,3 +1,8 @@
+// Slices, gathers, scatters and sorts, each with one mistake in its dimension
+// numbers, sizes, element types or regions. It has to give exactly the errors
+// noted above it. A failure means that a mistake passes, or that its message
+// has changed.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // One function for each error of a verifier, named by the constraint of the

@@ -1,3 +1,8 @@
+// Reductions, windows, select_and_scatter, map and batch norms, each with one
+// mistake in its shapes, windows, regions or text. It has to give exactly the
+// errors noted above it. A failure means that a mistake passes, or that its
+// message has changed.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // One function for each error of a verifier, named by the constraint of the

@@ -1,3 +1,8 @@
+// Constants and operations that change shapes, also the dynamic ones, each with
+// one mistake: ranks and dimensions that do not fit, numbers of elements that
+// differ, sizes beyond 64 bits. It has to give exactly the errors noted above
+// it. A failure means that a mistake passes, or that its message has changed.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // One function for each error of a verifier, named by the constraint of the

@@ -1,3 +1,8 @@
+// Attributes of the whale dialect that have a wrong type, a value without a
+// meaning or an unknown name, or are at a wrong place. Each has to be refused
+// by the error noted above it, which names the attribute and says what is
+// expected. One that passes would be ignored, or break a later pass.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{attribute 'whale.default_strategy' is 4 : i64, expected #whale.replicate or #whale.split}}

@@ -1,3 +1,8 @@
+// Collectives of the whale dialect, each with one mistake: placements that this
+// kind of exchange does not connect, shards that are not the boxes of their
+// placement, a start without its wait. Each has to be refused by the error
+// noted above it. One that passes would exchange wrong data, or none.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 #terms = #whale.placement<[8] partial sum 2 on [0, 1]>

@@ -1,3 +1,8 @@
+// Attributes, clusters, virtual devices, task graphs, reshards, schedules,
+// packs and epilogues of products (the whale dialect), each with one mistake.
+// The parser or a verifier has to refuse it by the error noted above it. A
+// failure means that a mistake passes, or that its message has changed.
+
 // RUN: whale-opt %s -split-input-file -verify-diagnostics
 
 // expected-error@+1 {{devices is 0, a strategy needs at least 1}}

@@ -1,3 +1,8 @@
+// The operation whale.micro_batches. Two valid modules are printed, parsed and
+// printed again, and have to keep their regions and their order of steps. Then
+// each part has one mistake in its order, moments, regions, operands or
+// results, and has to be refused by the error noted above it.
+
 // RUN: whale-opt %s --split-input-file --verify-diagnostics | whale-opt --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @round_trip

@@ -1,3 +1,8 @@
+// Loops, scans with a gradient, branches and sorts as JAX writes them (also
+// top_k, median and searchsorted). Whale's kernels and XLA compute the results
+// of the same random arguments: integers have to be equal, and f32 within 2e-5
+// of the largest number of its result.
+
 // RUN: %python %S/../compare_kernels.py whale-kernels-test %s 
 
 module @jit_control attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {

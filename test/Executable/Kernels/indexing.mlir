@@ -1,3 +1,9 @@
+// Gathers, scatters and slices at computed places as JAX writes them for x[i],
+// take, take_along_axis and x.at[i]. Some indices are negative or beyond the
+// end, where JAX clamps, drops or gives NaN. Whale's kernels and XLA compute
+// the results of the same random arguments: they may differ by 2e-5 of the
+// largest number.
+
 // RUN: %python %S/../compare_kernels.py whale-kernels-test %s 
 
 module @jit_index attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {

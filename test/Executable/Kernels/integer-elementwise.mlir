@@ -1,3 +1,8 @@
+// Arithmetic, shifts, bit counts, comparisons, conversions, sorts and sums of
+// i32, ui32, i8 and i1. Among the random arguments are the smallest and largest
+// numbers, divisors of zero and shifts beyond the width. All integers have to
+// be equal to those that XLA computes of the same arguments.
+
 // RUN: %python %S/../compare_kernels.py whale-kernels-test %s --extreme
 
 module @jit_ints attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,3 +1,9 @@
+// Random bits of 8 to 64 bits by each algorithm of rng_bit_generator, in odd
+// shapes too, and JAX's own Threefry with the bits, normal numbers and shuffle
+// made of it. States and bits have to be equal to those that XLA computes of
+// the same keys, and f64 within 1e-12: a seed has to give the numbers that it
+// gives in JAX.
+
 // RUN: %python %S/../compare_kernels.py whale-kernels-test %s --extreme
 
 module @jit_rng attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {

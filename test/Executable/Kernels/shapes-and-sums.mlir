@@ -1,3 +1,9 @@
+// Moves of elements (also negative and interior padding, and empty tensors),
+// reductions, running sums and products with various orders of dimensions.
+// Whale's kernels and XLA compute the results of the same random arguments:
+// integers have to be equal, and f32 within 2e-5 of the largest number of its
+// result.
+
 // RUN: %python %S/../compare_kernels.py whale-kernels-test %s 
 
 module @jit_shapes attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {

@@ -1,3 +1,9 @@
+// Where num_task_graph cuts a step: by FLOPs, by the speed of devices, where
+// little crosses a slow network, with stages that share a device; or nowhere,
+// if scopes make as many TaskGraphs. Judged by the TaskGraph of each operation,
+// and by a remark for each stage with its devices and operations. Loops are in
+// cut-loops.mlir.
+
 // RUN: whale-opt %s -split-input-file -whale-cut-task-graphs \
 // RUN:   -verify-diagnostics | FileCheck %s
 

@@ -1,3 +1,9 @@
+// An argument of which stages use different rows becomes one for each stage,
+// and its casts, gradients and optimizer state are divided with it. It has to
+// stay whole where its next value is not computed row by row, or where stages
+// share devices. Judged by the types and attributes of arguments and results,
+// and by the stage that computes each piece.
+
 // RUN: whale-opt %s -split-input-file -whale-divide-stacks | FileCheck %s
 
 // Two stages use two rows each of the weights, and a momentum goes with them.

@@ -1,3 +1,9 @@
+// Softmaxes that are no attention, or whose scores or probabilities something
+// else needs. None may become a whale.attention, and a remark has to say why.
+// Only those that do not look like attention have none: @no_product and
+// @classifier. As one operation most would give other results, or lack a value
+// that is used elsewhere.
+
 // RUN: whale-opt %s --whale-form-attention=least-keys=1 -split-input-file -verify-diagnostics | FileCheck %s
 
 // CHECK-NOT: whale.attention

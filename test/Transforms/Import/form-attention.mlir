@@ -1,3 +1,9 @@
+// Attention and its gradient as JAX writes them become one operation each, with
+// the right operands, scale, bias and mask: causal, in groups of heads, with a
+// constant mask or a window. Of @causal_gradient and @grouped_gradient nothing
+// of the size of the scores may be left. In the second run rows have fewer keys
+// than least-keys: all stays as it is.
+
 // RUN: whale-opt %s --whale-form-attention=least-keys=1 | FileCheck %s
 // RUN: whale-opt %s --whale-form-attention=least-keys=7 \
 // RUN:   | FileCheck %s --check-prefix=FEW

@@ -1,3 +1,8 @@
+// Which strategy and phase each operation gets from its name path: in nested
+// and repeated scopes, written by hand, in loops, and outside of all scopes.
+// There it must go to a TaskGraph such that samples do not come back to one
+// that they have left. Judged by the attributes of each operation.
+
 // RUN: whale-opt %s -split-input-file -whale-import-scopes | FileCheck %s
 
 // Forward and backward of one scope; wrappers don't hide it.

@@ -1,3 +1,8 @@
+// Steps that are refused with micro-batches: one part of the mini-batch needs
+// something of the others, or the numbers of samples and micro-batches do not
+// fit. Each has to give its error, and the notes that lead to the cause. A step
+// of the first kind that passes would compute another result.
+
 // RUN: whale-opt %s --whale-micro-batch --split-input-file --verify-diagnostics
 
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {

@@ -1,3 +1,9 @@
+// What whale-micro-batch puts into the loop over micro-batches, before it,
+// behind it or into a second one, and how it cuts, sums and joins values.
+// Judged by the order of operations and by the shapes in the loop. On the wrong
+// side, a value would be that of a part of the samples, or be computed once a
+// micro-batch.
+
 // RUN: whale-opt %s --whale-micro-batch --split-input-file | FileCheck %s
 
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {

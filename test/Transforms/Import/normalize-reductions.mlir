@@ -1,3 +1,9 @@
+// Reductions and adding scatters have to start from the identity of their
+// operation, and the initial value comes behind them: else each device would
+// add it. Also regions in a wider type than their operands, windows that only
+// repeat elements, and constants that a region takes from outside. Judged by
+// the IR after whale-normalize.
+
 // RUN: whale-opt %s -whale-normalize | FileCheck %s
 
 // CHECK-LABEL: func.func @reduce

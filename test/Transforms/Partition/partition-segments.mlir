@@ -1,3 +1,9 @@
+// What a micro-batch computes between two collectives is a function, a segment,
+// that schedules call. All micro-batches, all ranks and equal TaskGraphs have
+// to share one; what differs between them is an operand. Judged by the calls
+// with their operands, and by what is inside. The passes that verify have to
+// accept it.
+
 // RUN: echo '{"kinds": {"c": {"flops": {"f32": 1e9}, "memory_bytes": 1e9, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "c", "count": 2}]}]}' > %t.json
 // RUN: whale-opt %s --split-input-file --whale-load-cluster=file=%t.json --whale-micro-batch \
 // RUN:   --whale-form-task-graphs --whale-assign-devices --whale-propagate \

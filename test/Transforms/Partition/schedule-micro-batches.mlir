@@ -1,3 +1,9 @@
+// The order of forwards and backwards on each stage of a pipeline: by a
+// schedule that is asked for, or by the one that the cost model finds the
+// fastest of those that fit into memory. Also stages that samples come back to,
+// stages that share a device, and steps without a backward. Judged by the
+// orders, and by the remarks and errors that explain them.
+
 // RUN: whale-opt %s --split-input-file --whale-schedule-micro-batches --verify-diagnostics | FileCheck %s
 
 // Two stages there and back, in the order of the schedule that is asked for.

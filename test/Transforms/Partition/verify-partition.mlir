@@ -1,3 +1,9 @@
+// A program that whale-verify-partition accepts, and then one with a mistake in
+// each part: ranks without a schedule or with two, channels that rank classes
+// use differently or in another order, arguments and results that are not the
+// shards of their placement. One that passes would hang, or exchange wrong
+// data.
+
 // RUN: whale-opt %s -whale-verify-partition -split-input-file -verify-diagnostics
 
 // Two classes that take part in both channels, and a rank that holds nothing.

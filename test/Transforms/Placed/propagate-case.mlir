@@ -1,3 +1,9 @@
+// The layouts in which branches return their values, on two ranks. All branches
+// have to end in the same one. A reduction of the samples is then one
+// all-reduce behind the branches if all of them return terms of it, and else
+// one inside of its branch. Judged by local shapes and all-reduces in the
+// schedule.
+
 // RUN: whale-opt %s --whale-load-cluster=ranks=2 --whale-assign-devices \
 // RUN:   --whale-propagate --whale-insert-reshards --whale-verify-placements \
 // RUN:   --whale-partition --whale-verify-partition --split-input-file \

@@ -1,3 +1,9 @@
+// Loops that no sample enters, such as those that draw random bits, on two
+// ranks. They are computed in shards if their users want shards, and whole if
+// the shards would have to communicate in each round, or if a user wants all.
+// Judged by the local shapes in the loop, and by the absence of gathers and
+// all-reduces.
+
 // RUN: whale-opt %s --whale-load-cluster=ranks=2 --whale-assign-devices \
 // RUN:   --whale-propagate --whale-insert-reshards --whale-verify-placements \
 // RUN:   --whale-partition --whale-verify-partition --split-input-file \

@@ -1,3 +1,9 @@
+// Placed programs, some valid, the others with one mistake each: placements
+// that the rule of an operation does not allow, partial values that it is not
+// linear in, too few rows for a convolution, loops and branches whose condition
+// a device lacks. Valid ones have to pass, and each mistake gives the error
+// noted above it. One that passes would compute something else, or hang.
+
 // RUN: whale-opt %s -whale-verify-placements -split-input-file -verify-diagnostics
 
 // A product with a split contraction: the result is partial, until a reshard.

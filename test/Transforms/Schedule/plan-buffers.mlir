@@ -1,3 +1,8 @@
+// The buffer of each value of a schedule: kernels in place, donated arguments,
+// loops, sums in the buffer of an addend, reductions packed side by side.
+// Judged by the buffers, the size of the arena and the copies. Without a copy
+// that is needed results would be wrong; one too many costs time and memory.
+
 // RUN: whale-opt %s -whale-plan-buffers -split-input-file | FileCheck %s
 
 module {

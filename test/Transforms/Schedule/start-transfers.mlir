@@ -1,3 +1,8 @@
+// Where transfers start and where they are waited for: reductions of gradients,
+// sends between stages, gathers, transfers beside a loop and packed ones.
+// Judged by the order of starts, waits and launches in the schedules. The
+// second run schedules the result again, and has to give the same.
+
 // RUN: whale-opt %s -split-input-file -whale-start-transfers | FileCheck %s
 // What has starts already is scheduled anew.
 // RUN: whale-opt %s -split-input-file -whale-start-transfers -whale-start-transfers | FileCheck %s
