@@ -207,7 +207,7 @@ func.func @transposed(%x: tensor<48x64xf32>, %z: tensor<64x48xf32>)
 
 // -----
 
-// Nor short rows, and rows that do not fit a cache.
+// Nor short rows.
 // CHECK-LABEL: @short
 // CHECK-NOT: whale.kernel
 func.func @short(%x: tensor<48x31xf32>) -> tensor<48x31xf32> {
@@ -257,6 +257,7 @@ func.func @few(%x: tensor<127x50257xf32>) -> tensor<127x50257xf32> {
 
 // -----
 
+// Nor rows that do not fit a cache.
 // CHECK-LABEL: @longer
 // CHECK-NOT: whale.kernel
 func.func @longer(%x: tensor<128x600000xf32>) -> tensor<128x600000xf32> {

@@ -224,7 +224,7 @@ func.func @votes(%x: tensor<16x8x64xf32>, %a: tensor<16x8xf32>,
 // -----
 
 // A large constant of one value is written into the buffers that want it; a
-// small one is stored, and so is one inside of a loop.
+// small one is stored.
 // CHECK-LABEL: @large_constant
 // CHECK-DAG: %[[FILL:.*]] = whale.launch @{{.*}}() : () -> tensor<64x128xf32>
 // CHECK-DAG: %[[FILL2:.*]] = whale.launch @{{.*}}() : () -> tensor<64x128xf32>

@@ -163,9 +163,10 @@ func.func @empty(%x: tensor<0x3xf32>) -> tensor<0x3xf32> {
 // A stack of which the loop stores every slice and reads none needs no initial
 // value, one that it reads or leaves a slice of does.
 // CHECK-LABEL: @stacks
-// CHECK: %[[ONE:.*]] = stablehlo.constant dense<1.0
+// CHECK-DAG: %[[ONE:.*]] = stablehlo.constant dense<1.0
+// CHECK-DAG: %[[LONG:.*]] = stablehlo.constant dense<2.0
 // CHECK: %[[MEMORY:.*]] = whale.kernel() extent 1
-// CHECK: stablehlo.while(%{{[^,]*}}, %{{[^ ]*}} = %[[MEMORY]], %{{[^ ]*}} = %[[ONE]], %{{[^ ]*}} = %[[LONG:[^)]*]])
+// CHECK: stablehlo.while(%{{[^,]*}}, %{{[^ ]*}} = %[[MEMORY]], %{{[^ ]*}} = %[[ONE]], %{{[^ ]*}} = %[[LONG]])
 func.func @stacks(%x: tensor<1x8xf32>)
     -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<5x8xf32>) {
   %zero = stablehlo.constant dense<0> : tensor<i32>

@@ -20,7 +20,7 @@ func.func @f(%a: tensor<8x4xf32>) {
 func.func @f(%a: tensor<8x4xf32>) {
   // expected-remark@+1 {{ -> []}}
   %z = stablehlo.constant dense<1.0> : tensor<f32>
-  // expected-remark@+1 {{[a, b], [] -> [a] where a=8, b=4 product}}
+  // expected-remark-re@+1 {{[a, b], [] -> [a] where a=8, b=4 product{{$}}}}
   %0 = stablehlo.reduce(%a init: %z) applies stablehlo.multiply across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
   return
 }
@@ -30,7 +30,7 @@ func.func @f(%a: tensor<8x4xf32>) {
 func.func @f(%a: tensor<8x4xf32>) {
   // expected-remark@+1 {{ -> []}}
   %z = stablehlo.constant dense<0xFF800000> : tensor<f32>
-  // expected-remark@+1 {{[a, b], [] -> [a] where a=8, b=4 max}}
+  // expected-remark-re@+1 {{[a, b], [] -> [a] where a=8, b=4 max{{$}}}}
   %0 = stablehlo.reduce(%a init: %z) applies stablehlo.maximum across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
   return
 }
@@ -40,7 +40,7 @@ func.func @f(%a: tensor<8x4xf32>) {
 func.func @f(%a: tensor<8x4xi32>) {
   // expected-remark@+1 {{ -> []}}
   %z = stablehlo.constant dense<2147483647> : tensor<i32>
-  // expected-remark@+1 {{[a, b], [] -> [a] where a=8, b=4 min}}
+  // expected-remark-re@+1 {{[a, b], [] -> [a] where a=8, b=4 min{{$}}}}
   %0 = stablehlo.reduce(%a init: %z) applies stablehlo.minimum across dimensions = [1] : (tensor<8x4xi32>, tensor<i32>) -> tensor<8xi32>
   return
 }
@@ -50,7 +50,7 @@ func.func @f(%a: tensor<8x4xi32>) {
 func.func @f(%a: tensor<8x4xi1>) {
   // expected-remark@+1 {{ -> []}}
   %z = stablehlo.constant dense<true> : tensor<i1>
-  // expected-remark@+1 {{[a, b], [] -> [a] where a=8, b=4 and}}
+  // expected-remark-re@+1 {{[a, b], [] -> [a] where a=8, b=4 and{{$}}}}
   %0 = stablehlo.reduce(%a init: %z) applies stablehlo.and across dimensions = [1] : (tensor<8x4xi1>, tensor<i1>) -> tensor<8xi1>
   return
 }
@@ -60,7 +60,7 @@ func.func @f(%a: tensor<8x4xi1>) {
 func.func @f(%a: tensor<8x4xi1>) {
   // expected-remark@+1 {{ -> []}}
   %z = stablehlo.constant dense<false> : tensor<i1>
-  // expected-remark@+1 {{[a, b], [] -> [a] where a=8, b=4 or}}
+  // expected-remark-re@+1 {{[a, b], [] -> [a] where a=8, b=4 or{{$}}}}
   %0 = stablehlo.reduce(%a init: %z) applies stablehlo.or across dimensions = [1] : (tensor<8x4xi1>, tensor<i1>) -> tensor<8xi1>
   return
 }

@@ -31,12 +31,12 @@ module attributes {test.a = #whale.reduction<mean>} {}
 
 // -----
 
-// expected-error@+1 {{invalid placement: }}
+// expected-error@+1 {{invalid placement: split sizes of dimension 0 sum to 7, but the extent to split is 8}}
 module attributes {test.a = #whale.placement<[8] split 0 (3, 4) on [0, 1]>} {}
 
 // -----
 
-// expected-error@+1 {{invalid placement: }}
+// expected-error@+1 {{invalid placement: device 0 appears twice}}
 module attributes {test.a = #whale.placement<[8] replicate 2 on [0, 0]>} {}
 
 // -----

@@ -79,7 +79,7 @@ module {
 
 // -----
 
-// What sorts all rows can't be divided: the weights stay whole.
+// What reverses all rows can't be divided: the weights stay whole.
 
 #s0 = #whale.replicate<devices = 1, name = "stage0">
 #s1 = #whale.replicate<devices = 1, name = "stage1">

@@ -139,7 +139,9 @@ module attributes {whale.config = {num_micro_batch = 2 : i64}} {
 // What a branch or loop computes whole is cut where its part is wanted, at the
 // sample where the moment starts.
 // CHECK-LABEL: func.func @main(
-// CHECK: whale.micro_batches [0, 0](%{{.*}}, %{{.*}}, %[[O0:.*]], %[[O1:.*]]) batch_dims
+// CHECK-DAG: %[[O0:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-DAG: %[[O1:.*]] = stablehlo.constant dense<4> : tensor<i32>
+// CHECK: whale.micro_batches [0, 0](%{{.*}}, %{{.*}}, %[[O0]], %[[O1]]) batch_dims
 // CHECK: ^bb0(%{{.*}}: tensor<4xf32>, %[[START:.*]]: tensor<i32>):
 // CHECK: %[[BOTH:.*]]:2 = "stablehlo.case"
 // CHECK: }) : (tensor<i32>) -> (tensor<4xf32>, tensor<8xf32>)
@@ -313,8 +315,10 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64}, %n: tensor<i32>)
 // -----
 
 // One micro-batch is the step itself.
-// CHECK-LABEL: module
+// CHECK-LABEL: func.func @main
 // CHECK-NOT: whale.micro_batches
+// CHECK: %[[Y:.*]] = stablehlo.tanh %arg0
+// CHECK-NEXT: return %[[Y]]
 module attributes {whale.config = {num_micro_batch = 1 : i64}} {
 func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64})
     -> tensor<8xf32> {

@@ -6,7 +6,7 @@
 
 // RUN: whale-opt %s -whale-verify-partition -split-input-file -verify-diagnostics
 
-// Two classes that take part in both channels, and a rank that holds nothing.
+// Two classes that take part in one channel, and a rank that holds nothing.
 whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 3} ]} ]}
 #rows = #whale.placement<[8] split 0 (3, 5) on [0, 1]>
 #whole = #whale.placement<[8] replicate 2 on [0, 1]>
