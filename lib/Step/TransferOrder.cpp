@@ -118,8 +118,8 @@ Simulation::Simulation(const std::vector<ClassTimeline> &timelines,
     for (auto [index, use] : llvm::enumerate(timeline.uses)) {
       Transfer &transfer = transfers[use.transfer];
       transfer.uses.push_back({number, index});
-      transfer.missing += use.isFixed || use.ready;
-      if (use.ready && !use.isFixed)
+      transfer.missing += use.isFixed() || use.ready;
+      if (use.ready && !use.isFixed())
         c.byReady.push_back(index);
     }
     llvm::sort(c.byReady, [&](size_t a, size_t b) {
@@ -141,7 +141,8 @@ void Simulation::markReady(size_t number, double time) {
 /// instruction.
 bool Simulation::postpone(size_t number) {
   for (auto [c, use] : transfers[number].uses)
-    if (classes[c].isInside && !classes[c].timeline->uses[use].isInstruction) {
+    if (classes[c].isInside &&
+        !classes[c].timeline->uses[use].isInstruction()) {
       classes[c].postponed.push_back(number);
       return true;
     }
@@ -152,7 +153,7 @@ bool Simulation::postpone(size_t number) {
 /// another one in the same instruction.
 static bool hasNextWithin(const ClassTimeline &timeline, size_t use) {
   return use + 1 < timeline.uses.size() &&
-         timeline.uses[use + 1].isInstruction &&
+         timeline.uses[use + 1].isInstruction() &&
          timeline.uses[use + 1].needed == timeline.uses[use].needed;
 }
 
@@ -174,7 +175,7 @@ void Simulation::begin(size_t number) {
   std::vector<size_t> next;
   for (auto [number, use] : transfer.uses) {
     Class &c = classes[number];
-    if (!c.timeline->uses[use].isInstruction)
+    if (!c.timeline->uses[use].isInstruction())
       continue;
     c.isInside = hasNextWithin(*c.timeline, use);
     if (!c.isInside)
@@ -195,7 +196,7 @@ bool Simulation::passUses(size_t number) {
   for (; c.passed < uses.size() && uses[c.passed].needed == c.next;
        ++c.passed) {
     const TransferUse &use = uses[c.passed];
-    if (use.isFixed && !std::exchange(c.reachedFixed, true))
+    if (use.isFixed() && !std::exchange(c.reachedFixed, true))
       markReady(use.transfer, c.clock);
     Transfer &transfer = transfers[use.transfer];
     if (!transfer.end) {
@@ -259,11 +260,11 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
   for (size_t index : sorted) {
     const TransferUse &use = uses[index];
     size_t start =
-        use.isFixed ? use.needed : std::max(earliest, use.ready.value_or(0));
-    assert(start + use.isInstruction >= earliest && start <= use.needed &&
+        use.isFixed() ? use.needed : std::max(earliest, use.ready.value_or(0));
+    assert(start + use.isInstruction() >= earliest && start <= use.needed &&
            "starts don't follow the order");
     times[index].start = start;
-    earliest = use.isInstruction ? start + 1 : start;
+    earliest = use.isInstruction() ? start + 1 : start;
   }
   // A transfer that is only received uses memory from its start on. So it
   // starts when it is sent and the previous one on its channel has been used,
@@ -274,7 +275,7 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
   std::vector<size_t> wanted(uses.size());
   for (size_t index : sorted) {
     const TransferUse &use = uses[index];
-    if (use.ready || use.isFixed)
+    if (use.ready || use.isFixed())
       continue;
     wanted[index] = std::max(c.atReady[index], usedAt[use.channel]);
     usedAt[use.channel] = use.needed;

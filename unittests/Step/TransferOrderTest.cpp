@@ -21,19 +21,19 @@ using namespace whale;
 namespace {
 
 TransferUse sends(size_t transfer, size_t ready, size_t end) {
-  return {transfer, 0, ready, end, /*keepsSource=*/true, false};
+  return {transfer, 0, ready, end, /*keepsSource=*/true};
 }
 TransferUse receives(size_t transfer, size_t needed) {
-  return {transfer, 0, std::nullopt, needed, false, false};
+  return {transfer, 0, std::nullopt, needed, false};
 }
 TransferUse reduces(size_t transfer, size_t ready, size_t needed) {
-  return {transfer, 0, ready, needed, false, false};
+  return {transfer, 0, ready, needed, false};
 }
 TransferUse receivesAt(size_t transfer, size_t at) {
-  return {transfer, 0, std::nullopt, at, false, true};
+  return {transfer, 0, std::nullopt, at, false, TransferStart::Fixed};
 }
 TransferUse fixed(size_t transfer, size_t at) {
-  return {transfer, 0, std::nullopt, at, false, true, true};
+  return {transfer, 0, std::nullopt, at, false, TransferStart::Inside};
 }
 
 TEST(TransferOrder, StartsWhenAllSendersAreReady) {
@@ -159,7 +159,8 @@ struct Random {
     // By class, in the order in which transfers are ready.
     struct Part {
       size_t transfer, at;
-      bool sends, isFixed, isInstruction;
+      bool sends;
+      TransferStart start;
     };
     std::vector<std::vector<Part>> parts(classes.size());
     auto compute = [&](ClassTimeline &c) {
@@ -172,20 +173,23 @@ struct Random {
       for (size_t c = 0; c < classes.size(); ++c) {
         if (classes.size() > 1 && pick(3) == 0)
           continue;
-        bool joins =
-            !parts[c].empty() && parts[c].back().isInstruction && pick(3) == 0;
+        bool joins = !parts[c].empty() &&
+                     parts[c].back().start == TransferStart::Inside &&
+                     pick(3) == 0;
         if (joins) {
           hasLoops = hasSender = true;
-          parts[c].push_back({transfer, parts[c].back().at, false, true, true});
+          parts[c].push_back(
+              {transfer, parts[c].back().at, false, TransferStart::Inside});
           continue;
         }
         compute(classes[c]);
         bool isFixed = pick(4) == 0, sends = pick(2) || !hasSender;
-        bool isInstruction = isFixed && pick(2);
+        TransferStart start = !isFixed  ? TransferStart::Free
+                              : pick(2) ? TransferStart::Inside
+                                        : TransferStart::Fixed;
         hasSender = true;
-        parts[c].push_back({transfer, classes[c].seconds.size(), sends, isFixed,
-                            isInstruction});
-        if (isInstruction)
+        parts[c].push_back({transfer, classes[c].seconds.size(), sends, start});
+        if (start == TransferStart::Inside)
           classes[c].seconds.push_back(0);
       }
     }
@@ -193,9 +197,9 @@ struct Random {
       compute(classes[c]);
       size_t end = classes[c].seconds.size();
       for (const Part &part : parts[c]) {
-        TransferUse use{part.transfer, pick(3),      std::nullopt,      part.at,
-                        false,         part.isFixed, part.isInstruction};
-        if (!part.isFixed) {
+        TransferUse use{part.transfer, pick(3), std::nullopt,
+                        part.at,       false,   part.start};
+        if (!use.isFixed()) {
           if (part.sends)
             use.ready = part.at;
           use.needed += pick(end - part.at + 1);
@@ -233,9 +237,9 @@ bool runs(const Random &given, const TransferOrder &result) {
       EXPECT_LE(start, wait);
       EXPECT_LE(wait, use.needed);
       EXPECT_GE(start, use.ready.value_or(0));
-      int kind = use.isInstruction ? 2 : 0;
+      int kind = use.isInstruction() ? 2 : 0;
       items.push_back({start, kind, rank[use.transfer], Start, use.transfer});
-      items.push_back({wait, use.isInstruction ? 2 : 1, rank[use.transfer],
+      items.push_back({wait, use.isInstruction() ? 2 : 1, rank[use.transfer],
                        Wait, use.transfer});
     }
     std::sort(items.begin(), items.end());

@@ -41,6 +41,9 @@ struct MemoryFit {
   bool isCorrected = false;
   /// Factors by which these passes multiply the part that is not fixed.
   std::vector<double> shareScale, cutScale;
+  /// What libraries are known to use in addition to buffers, for the cut, which
+  /// comes before there are shards that they could be asked about.
+  std::vector<int64_t> cutScratchBytes;
   /// If the stages of a pipeline didn't fit on their devices: bytes that a
   /// device of each stage needs.
   std::vector<int64_t> stageBytes;

@@ -32,6 +32,17 @@
 
 namespace whale {
 
+/// Where a class may start its part in a transfer.
+enum class TransferStart {
+  /// From where it can send on, or anywhere if it only receives.
+  Free,
+  /// Where it is needed.
+  Fixed,
+  /// In the instruction where it is needed (a loop, or what stays one), maybe
+  /// with others: what starts later starts behind that.
+  Inside,
+};
+
 /// A class's part in a transfer. Positions are instructions before which
 /// something happens; the number of instructions denotes the end.
 struct TransferUse {
@@ -46,11 +57,11 @@ struct TransferUse {
   /// after the end of the transfer and after the class's next start, not only
   /// where the value is needed.
   bool keepsSource = false;
-  /// Started and waited for at `needed`.
-  bool isFixed = false;
-  /// Of what is fixed: it is, maybe with others, in the instruction at `needed`
-  /// (a loop, or what stays one), so that what starts later starts behind that.
-  bool isInstruction = false;
+  TransferStart start = TransferStart::Free;
+
+  /// Whether it is started and waited for at `needed`.
+  bool isFixed() const { return start != TransferStart::Free; }
+  bool isInstruction() const { return start == TransferStart::Inside; }
 };
 
 /// The computation and transfers of the ranks of one class.

@@ -100,15 +100,15 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       for (CutDevice &device : stage.devices) {
         if (!fit.cutScale.empty())
           device.memoryScale = fit.cutScale[device.id];
-        if (!fit.cut.scratchBytes.empty())
-          device.scratchBytes = fit.cut.scratchBytes[device.id];
+        if (!fit.cutScratchBytes.empty())
+          device.scratchBytes = fit.cutScratchBytes[device.id];
       }
     llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
     if (!loads)
       return emitError(first) << "num_task_graph = " << count << ": "
                               << llvm::toString(loads.takeError());
     fit.cut = toEstimate(needsOf(problem, *loads), cluster->devices.size(),
-                         std::move(fit.cut.scratchBytes));
+                         fit.cutScratchBytes);
     explain(*loads, units, *devices);
     assign(*loads, units);
     copyFree();

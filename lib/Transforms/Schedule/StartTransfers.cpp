@@ -188,7 +188,7 @@ void ClassSchedule::read(Ahead ahead) {
     if (ahead == Ahead::Nothing || (isGather && ahead != Ahead::Gathers))
       use.reset();
     if (use && !use->ready && ahead == Ahead::Sends) {
-      use->isFixed = true;
+      use->start = TransferStart::Fixed;
       // What no instruction uses.
       if (use->needed == ops.size())
         use->needed = position;
@@ -196,7 +196,7 @@ void ClassSchedule::read(Ahead ahead) {
     bool isStarted = bool(use);
     if (!use) {
       use.emplace();
-      use->isFixed = use->isInstruction = true;
+      use->start = TransferStart::Inside;
       use->needed = position;
     }
     use->channel = collective.getChannel();
@@ -206,8 +206,8 @@ void ClassSchedule::read(Ahead ahead) {
   }
   // What an instruction needs is there before its own exchange.
   llvm::sort(found, [](const Found &a, const Found &b) {
-    return std::tuple(a.use.needed, a.use.isFixed, a.number) <
-           std::tuple(b.use.needed, b.use.isFixed, b.number);
+    return std::tuple(a.use.needed, a.use.isFixed(), a.number) <
+           std::tuple(b.use.needed, b.use.isFixed(), b.number);
   });
   // One ahead: from the first use of the gather before it.
   size_t earliest = 0;

@@ -1,0 +1,365 @@
+//===- LowerToFit.cpp - Lower a step so that it fits ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: a module that is not planned yet. Out: the module at the last level, with
+// buffers that fit into the memory of each device, or an error that says what
+// is short.
+//
+// What devices need is known once buffers are planned. Where one lacks memory,
+// transfers are started as late as possible; if that is not enough, the module
+// is restored from a copy, and lowered once more: with other devices for the
+// stages where that is enough, else with corrected estimates, by which
+// automatic stages are cut until they are expected to fit. Remarks and warnings
+// about a plan that is dropped are forgotten. Cost: at most two lowerings, in
+// the second of which what comes before kernels is run at most five times, and
+// two copies of the module at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LowerToFit.h"
+
+#include "MixedTargets.h"
+#include "PlanSummary.h"
+#include "Reporter.h"
+#include "RunLevels.h"
+#include "ScratchNeeds.h"
+#include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Transforms/Attributes.h"
+
+using namespace mlir;
+
+namespace whale {
+namespace {
+
+/// The level at which all is decided but buffers, and the one after it.
+constexpr StringLiteral kPlanned = "partitioned", kKernels = "kernels";
+
+/// A module as it came to some level, and how much had been said by then.
+struct Snapshot {
+  StringRef level;
+  OwningOpRef<ModuleOp> module;
+  size_t said = 0;
+};
+
+class Fitter {
+public:
+  Fitter(ModuleOp module, const LevelRunner &levels,
+         const format::Libraries &libraries, Reporter &reporter);
+
+  LogicalResult run(StringRef first);
+  LoweredStep take() { return {summary.str(), std::move(needs)}; }
+
+private:
+  // Lowering.
+  LogicalResult lower(StringRef first, StringRef last);
+  Snapshot save(StringRef level);
+  StringRef restore(Snapshot snapshot);
+
+  // What devices need.
+  LogicalResult findNeeds();
+  int64_t findScratch(ModuleOp products, int64_t device);
+  std::vector<MemoryNeed> getExpectedNeeds() const;
+
+  // Deciding again.
+  StringRef correct(Snapshot input);
+  void findStageDevices();
+  SmallVector<int64_t> findStageBytes() const;
+  void correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const;
+  LogicalResult cutAgain();
+
+  ModuleOp module;
+  const LevelRunner &levels;
+  Reporter &reporter;
+  const Cluster *cluster;
+  PlanSummary summary;
+  /// What passes expect devices to need, and are told that these do.
+  MemoryFit &fit;
+  ScratchNeeds scratch;
+  /// From where on all is decided again where memory is short, and the module
+  /// as it came there: the cut of automatic stages, or else the shares.
+  StringRef firstDecision;
+  Snapshot undecided;
+  /// The devices of each virtual device, of all its groups.
+  std::vector<SmallVector<int64_t>> stageDevices;
+  /// By device, of the plan at hand.
+  std::vector<MemoryNeed> needs;
+  /// What is short in it if transfers start early; empty if nothing is.
+  std::string delayed;
+};
+
+//===----------------------------------------------------------------------===//
+// Lowering
+//===----------------------------------------------------------------------===//
+
+Fitter::Fitter(ModuleOp module, const LevelRunner &levels,
+               const format::Libraries &libraries, Reporter &reporter)
+    : module(module), levels(levels), reporter(reporter),
+      cluster(levels.getCluster() ? &*levels.getCluster() : nullptr),
+      fit(getMemoryFit(module)),
+      scratch(libraries, cluster ? cluster->devices.size() : 1,
+              levels.getGpuWorkspace()),
+      firstDecision(Config(module).getNumTaskGraphs() ? "annotated"
+                                                      : "placed") {
+  getScratchFinder(module) = [this](ModuleOp products, const Cluster &,
+                                    int64_t device) {
+    return findScratch(products, device);
+  };
+}
+
+static const Level *findLevel(StringRef name) {
+  return llvm::find_if(getLevels(),
+                       [&](const Level &level) { return level.name == name; });
+}
+
+/// Lowers the module through the levels from `first` to `last`.
+LogicalResult Fitter::lower(StringRef first, StringRef last) {
+  for (const Level &level :
+       llvm::make_range(findLevel(first), findLevel(last) + 1)) {
+    if (level.name == firstDecision)
+      undecided = save(level.name);
+    if (level.name == kPlanned) {
+      fit.replaceableSchedule.clear();
+      summary.addPlacement(module);
+      findStageDevices();
+    }
+    if (failed(levels.run(module, level)))
+      return failure();
+    if (level.name == kPlanned)
+      summary.addCollectives(module);
+  }
+  return success();
+}
+
+Snapshot Fitter::save(StringRef level) {
+  return {level, module.clone(), reporter.getNumHeld()};
+}
+
+/// Makes the module what it was, and returns the level that it came to; what
+/// was said about it since then is no longer true.
+StringRef Fitter::restore(Snapshot snapshot) {
+  module->setAttrs((*snapshot.module)->getAttrDictionary());
+  module.getBodyRegion().takeBody((*snapshot.module).getBodyRegion());
+  reporter.forget(snapshot.said);
+  return snapshot.level;
+}
+
+//===----------------------------------------------------------------------===//
+// What devices need
+//===----------------------------------------------------------------------===//
+
+/// What a device uses for products and convolutions besides buffers, once they
+/// are lowered as a program is. What is said of it, and errors, are there
+/// again.
+int64_t Fitter::findScratch(ModuleOp products, int64_t device) {
+  bool isForProcessor = levels.isGpu() && findProcessors(*cluster).test(device);
+  ScopedDiagnosticHandler quiet(products.getContext(),
+                                [](Diagnostic &) { return success(); });
+  if (failed(levels.lowerProducts(products, isForProcessor)))
+    return 0;
+  return scratch.find(llvm::to_vector(products.getOps<FunctionOpInterface>()),
+                      levels.isCpu() || isForProcessor);
+}
+
+/// Finds what devices need: where one lacks memory, with transfers that start
+/// as late as they can.
+LogicalResult Fitter::findNeeds() {
+  needs = findMemoryNeeds(module, *cluster, levels.isCpu(), scratch);
+  delayed.clear();
+  std::optional<int64_t> device = findOverfull(needs, *cluster);
+  if (!device)
+    return success();
+  bool hasStarts = module->walk([](WaitOp) { return WalkResult::interrupt(); })
+                       .wasInterrupted();
+  if (!hasStarts)
+    return success();
+  delayed = describeLack(needs, *cluster, *device);
+  if (failed(levels.delayTransfers(module)))
+    return failure();
+  needs = findMemoryNeeds(module, *cluster, levels.isCpu(), scratch);
+  return success();
+}
+
+/// What devices are expected to need with the plan that was made last; empty
+/// if that isn't known.
+std::vector<MemoryNeed> Fitter::getExpectedNeeds() const {
+  std::vector<MemoryNeed> expected(fit.shares.bytes.size());
+  for (size_t device = 0; device < expected.size(); ++device) {
+    expected[device].bytes = fit.shares.bytes[device];
+    expected[device].argumentBytes = fit.shares.fixedBytes[device];
+    if (!fit.shares.scratchBytes.empty())
+      expected[device].scratchBytes = fit.shares.scratchBytes[device];
+  }
+  return expected;
+}
+
+//===----------------------------------------------------------------------===//
+// Deciding again
+//===----------------------------------------------------------------------===//
+
+void Fitter::findStageDevices() {
+  stageDevices.clear();
+  for (VirtualDeviceOp device : module.getOps<VirtualDeviceOp>()) {
+    SmallVector<int64_t> &all = stageDevices.emplace_back();
+    for (size_t group = 0; group < device.getNumGroups(); ++group)
+      llvm::append_range(all, device.getGroup(group));
+  }
+}
+
+/// What a device of each stage needs, if the stages' devices have enough memory
+/// once those with most of it go to the stages that need most; else nothing, or
+/// if they have done so already.
+SmallVector<int64_t> Fitter::findStageBytes() const {
+  SmallVector<int64_t> bytes, memory;
+  if (module->hasAttr(kVirtualDevicesAttr))
+    return bytes;
+  for (ArrayRef<int64_t> devices : stageDevices) {
+    int64_t &most = bytes.emplace_back(0);
+    int64_t &least = memory.emplace_back(std::numeric_limits<int64_t>::max());
+    for (int64_t device : devices) {
+      most = std::max(most, needs[device].bytes);
+      least = std::min(least, cluster->kindOf(device).memoryBytes);
+    }
+  }
+  SmallVector<int64_t> sorted = bytes;
+  llvm::sort(sorted, std::greater<>());
+  llvm::sort(memory, std::greater<>());
+  if (sorted == bytes ||
+      llvm::any_of(llvm::zip_equal(sorted, memory), [](auto pair) {
+        return std::get<0>(pair) > std::get<1>(pair);
+      }))
+    bytes.clear();
+  return bytes;
+}
+
+/// Makes ready to decide again what makes devices need too much: with other
+/// devices for the stages, where that is enough; else with estimates that are
+/// corrected by what devices have turned out to need, and without the schedule,
+/// if another one needs less. Returns the level that the module is restored to.
+StringRef Fitter::correct(Snapshot input) {
+  SmallVector<int64_t> stageBytes = findStageBytes();
+  MemoryFit next;
+  next.isCorrected = true;
+  if (!fit.replaceableSchedule.empty())
+    next.misfitSchedules = {fit.replaceableSchedule};
+  next.stageBytes.assign(stageBytes.begin(), stageBytes.end());
+  if (stageBytes.empty()) {
+    next.shareScale = findScale(fit.shares, needs);
+    correctCut(next, needs);
+  }
+  fit = std::move(next);
+  return restore(stageBytes.empty() ? std::move(undecided) : std::move(input));
+}
+
+/// Tells the next cut what devices need, or are expected to, with the last one.
+void Fitter::correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const {
+  next.cutScale = findScale(fit.cut, found);
+  if (!fit.cutScale.empty())
+    for (auto [factor, last] : llvm::zip_equal(next.cutScale, fit.cutScale))
+      factor *= last;
+  next.cutScratchBytes.clear();
+  for (const MemoryNeed &need : found)
+    next.cutScratchBytes.push_back(need.scratchBytes);
+}
+
+/// Cuts automatic stages again as long as a device is expected to lack memory
+/// with them, with what is expected for those that were cut last; of all the
+/// ones that lack least stay. The module is, and stays, as far as it is
+/// planned.
+LogicalResult Fitter::cutAgain() {
+  // Each runs what comes before kernels, also where none fits in the end.
+  constexpr int mostCuts = 4;
+  // As passes find it before they write what they expect.
+  MemoryFit tried = fit, best;
+  bool isBest = true;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  auto lowerAgain = [&](const MemoryFit &given) {
+    fit = given;
+    return lower(restore(std::move(undecided)), kPlanned);
+  };
+  for (int cuts = 1; !fit.cut.bytes.empty(); ++cuts) {
+    std::vector<MemoryNeed> expected = getExpectedNeeds();
+    std::optional<int64_t> device = findOverfull(expected, *cluster);
+    if (!device)
+      return success();
+    int64_t lack =
+        expected[*device].bytes - cluster->kindOf(*device).memoryBytes;
+    isBest = lack < least;
+    if (isBest) {
+      best = tried;
+      least = lack;
+    }
+    if (cuts == mostCuts)
+      break;
+    correctCut(tried, expected);
+    // One that can't be followed is none.
+    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &said) {
+      return success(said.getSeverity() == DiagnosticSeverity::Error);
+    });
+    if (failed(lowerAgain(tried))) {
+      isBest = false;
+      break;
+    }
+  }
+  return isBest ? success() : lowerAgain(best);
+}
+
+LogicalResult Fitter::run(StringRef first) {
+  Snapshot input = save(first);
+  StringRef last = getLevels().back().name;
+  if (failed(lower(first, last)))
+    return failure();
+  if (!cluster)
+    return success();
+  if (failed(findNeeds()))
+    return failure();
+  std::optional<int64_t> device = findOverfull(needs, *cluster);
+  bool canDecide = undecided.module && cluster->devices.size() > 1;
+  std::string firstLack;
+  if (device && canDecide) {
+    firstLack = describeLack(needs, *cluster, *device);
+    if (failed(lower(correct(std::move(input)), kPlanned)) ||
+        failed(cutAgain()) || failed(lower(kKernels, last)) ||
+        failed(findNeeds()))
+      return failure();
+    device = findOverfull(needs, *cluster);
+  }
+  if (device)
+    return emitError(module.getLoc())
+           << "memory: " << describeLack(needs, *cluster, *device) << "; "
+           << suggestRemedy(needs, *cluster, *device);
+  if (!firstLack.empty())
+    emitRemark(module.getLoc())
+        << "memory: decided again, as with what was decided first "
+        << firstLack;
+  if (!delayed.empty())
+    emitRemark(module.getLoc())
+        << "memory: nothing is received before it is needed, as else "
+        << delayed;
+  if (!needs.empty())
+    emitRemark(module.getLoc()) << describeNeeds(needs, fit);
+  return success();
+}
+
+} // namespace
+
+FailureOr<LoweredStep> lowerToFit(ModuleOp module, StringRef first,
+                                  const LevelRunner &levels,
+                                  const format::Libraries &libraries,
+                                  Reporter &reporter) {
+  Fitter fitter(module, levels, libraries, reporter);
+  LogicalResult result = fitter.run(first);
+  getScratchFinder(module) = nullptr;
+  if (failed(result))
+    return failure();
+  return fitter.take();
+}
+
+} // namespace whale

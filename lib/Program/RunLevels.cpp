@@ -1,0 +1,245 @@
+//===- RunLevels.cpp - Run the pipelines of the levels ----------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: a module of one level, and the options of the compilation. Out: the
+// module at the next level, and its text where phases are dumped.
+//
+// Pipelines.cpp says what runs; this adds what depends on the target: which of
+// two pipelines, what libraries have for its architectures, and the processor's
+// part of a mixed cluster by itself. Cost: that of the passes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RunLevels.h"
+
+#include "ChannelEmitter.h"
+#include "MixedTargets.h"
+#include "Reporter.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Program/EmitProgram.h"
+#include "whale/ProgramFormat/Libraries.h"
+#include "whale/Support/WriteFile.h"
+#include "whale/Target/CPU/CompileKernels.h"
+#include "whale/Target/CUDA/CompileCuda.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace whale {
+namespace {
+
+/// Tells of each pass that begins. MLIR makes one call at a time.
+class PassTeller : public PassInstrumentation {
+public:
+  explicit PassTeller(const CompileOptions &options) : options(options) {}
+
+  void runBeforePass(Pass *pass, Operation *) override {
+    // What only runs other passes has no argument.
+    if (!pass->getArgument().empty())
+      options.onPass(pass->getArgument());
+  }
+
+private:
+  const CompileOptions &options;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The target
+//===----------------------------------------------------------------------===//
+
+bool LevelRunner::isGpu() const {
+  return StringRef(options.target).starts_with("cuda");
+}
+
+bool LevelRunner::isCpu() const {
+  return options.target == "cpu" || options.target == "cuda-emulated";
+}
+
+int64_t LevelRunner::getGpuWorkspace() const {
+  if (!isGpu() || isCpu())
+    return 0;
+  return options.libraries.gpuProductWorkspace(
+      format::capabilityOf(gpuArchs.back()));
+}
+
+LogicalResult LevelRunner::checkTarget() const {
+  if (options.target != kCudaTestTarget &&
+      !llvm::is_contained({"cpu", "cuda", "cuda-emulated", "none"},
+                          StringRef(options.target))) {
+    reporter.error("", "target '" + options.target +
+                           "' is none of cpu, cuda, cuda-emulated, none");
+    return failure();
+  }
+  if (isGpu() && !options.gpuArch.empty() &&
+      !isGpuArchitecture(options.gpuArch)) {
+    reporter.error("", "GPU architecture '" + options.gpuArch +
+                           "' is none of " +
+                           llvm::join(getGpuArchitectures(), ", "));
+    return failure();
+  }
+  return success();
+}
+
+LogicalResult LevelRunner::setCluster(ModuleOp module) {
+  for (ClusterOp op : module.getOps<ClusterOp>())
+    cluster = op.getCluster();
+  if (!isGpu())
+    return success();
+  gpuArchs = {options.gpuArch.empty() ? "sm_90" : options.gpuArch};
+  if (!options.gpuArch.empty() || !cluster)
+    return success();
+  // From the lowest one on.
+  std::map<int, const DeviceKind *> kinds;
+  for (size_t device = 0; device < cluster->devices.size(); ++device) {
+    const DeviceKind &kind = cluster->kindOf(device);
+    if (!kind.arch.empty())
+      kinds.emplace(format::capabilityOf(kind.arch), &kind);
+  }
+  for (const auto &[number, kind] : kinds)
+    if (!isGpuArchitecture(kind->arch))
+      return module.emitError("devices of kind '")
+             << kind->name << "' run " << kind->arch
+             << ", for which no kernels can be compiled, only for "
+             << llvm::join(getGpuArchitectures(), ", ");
+  if (kinds.empty())
+    return success();
+  gpuArchs.clear();
+  for (const auto &[number, kind] : kinds)
+    gpuArchs.push_back(kind->arch);
+  if (kinds.size() > 1)
+    emitRemark(module.getLoc())
+        << "kernels: compiled for each of " << llvm::join(gpuArchs, ", ");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Pipelines
+//===----------------------------------------------------------------------===//
+
+/// Gives a pass of the pipeline one more option.
+static std::string addOption(StringRef pipeline, StringRef pass,
+                             const Twine &option) {
+  size_t at = pipeline.find(pass);
+  if (at == StringRef::npos)
+    return pipeline.str();
+  StringRef before = pipeline.take_front(at + pass.size()),
+            after = pipeline.drop_front(at + pass.size());
+  bool hasMore = after.consume_front("{");
+  return (before + "{" + option + (hasMore ? " " : "}") + after).str();
+}
+
+/// The pipeline with what libraries have for the lowest architecture (the
+/// emulator has no cuDNN, and no epilogues), and with what is to be explained.
+std::string LevelRunner::withOptions(StringRef pipeline) const {
+  std::string text = pipeline.str();
+  if (pipeline.contains("whale-lower-library-ops{")) {
+    std::string capability =
+        std::to_string(format::capabilityOf(gpuArchs.front()));
+    text = addOption(text, "whale-lower-library-ops", "bytes=" + capability);
+    if (!isCpu())
+      for (StringRef pass : {"whale-lower-library-ops", "whale-form-epilogues"})
+        text = addOption(text, pass, "capability=" + capability);
+  } else if (pipeline.contains("whale-lower-library-ops") &&
+             llvm::is_contained(findKernelFeatures(options.cpu),
+                                "avx512vnni")) {
+    text = addOption(text, "whale-lower-library-ops", "integers");
+  }
+  if (options.explainMemory)
+    text = addOption(text, "whale-plan-buffers", "peak");
+  return text;
+}
+
+LogicalResult LevelRunner::runPasses(ModuleOp module, const Level &level,
+                                     StringRef pipeline) const {
+  PassManager manager(module.getContext());
+  if (failed(parsePassPipeline(withOptions(pipeline), manager)))
+    return module.emitError("the pipeline of level '")
+           << level.name << "' names an unknown pass";
+  configureVerifier(manager);
+  if (options.onPass)
+    manager.addInstrumentation(std::make_unique<PassTeller>(options));
+  return failure(failed(manager.run(module)) ||
+                 (level.isVerified && failed(verify(module))));
+}
+
+LogicalResult LevelRunner::run(ModuleOp module, const Level &level) const {
+  bool isKernels = level.name == "kernels";
+  // What follows looks at each piece, to say what transfers take.
+  if (isKernels && failed(checkPieces(module)))
+    return failure();
+  auto lowerFor = [&](ModuleOp part, bool isForProcessor) {
+    bool isOwn = isGpu() && !isForProcessor && !level.gpuPipeline.empty();
+    return runPasses(part, level, isOwn ? level.gpuPipeline : level.pipeline);
+  };
+  bool isByTarget = isGpu() && isKernels && cluster;
+  if (failed(isByTarget ? lowerByTarget(module, *cluster, lowerFor)
+                        : lowerFor(module, false)))
+    return failure();
+  return dump(module, level);
+}
+
+LogicalResult LevelRunner::delayTransfers(ModuleOp module) const {
+  const Level &last = getLevels().back();
+  StringRef plan = isGpu() ? last.gpuPipeline : last.pipeline;
+  plan = plan.substr(plan.find("whale-verify-schedule"));
+  if (failed(runPasses(module, last,
+                       "whale-start-transfers{late=true}," + plan.str())))
+    return failure();
+  return dump(module, last);
+}
+
+LogicalResult LevelRunner::lowerProducts(ModuleOp products,
+                                         bool isForProcessor) const {
+  PassManager manager(products.getContext());
+  StringRef pipeline = getProductPipeline(isGpu() && !isForProcessor);
+  if (failed(parsePassPipeline(withOptions(pipeline), manager)))
+    llvm::report_fatal_error("the pipeline names an unknown pass");
+  return manager.run(products);
+}
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+LogicalResult LevelRunner::dump(ModuleOp module, StringRef phase,
+                                unsigned number) const {
+  if (options.dumpPhasesTo.empty())
+    return success();
+  std::error_code error =
+      llvm::sys::fs::create_directories(options.dumpPhasesTo);
+  llvm::SmallString<128> path(options.dumpPhasesTo);
+  llvm::sys::path::append(path, (number < 10 ? "0" : "") + Twine(number) + "-" +
+                                    phase + ".mlir");
+  for (StringRef read : {fileName, StringRef(options.cluster)})
+    if (llvm::sys::fs::equivalent(path, read)) {
+      reporter.error("", ("cannot write '" + path +
+                          "': it is the file that is compiled, or its "
+                          "cluster; dump the phases elsewhere")
+                             .str());
+      return failure();
+    }
+  if (!error)
+    error =
+        writeFile(path, [&](raw_ostream &stream) { module->print(stream); });
+  if (!error)
+    return success();
+  reporter.error("", ("cannot write '" + path + "': " + error.message()).str());
+  return failure();
+}
+
+} // namespace whale

@@ -1,0 +1,82 @@
+//===- RunLevels.h - Run the pipelines of the levels ------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_LIB_PROGRAM_RUNLEVELS_H
+#define WHALE_LIB_PROGRAM_RUNLEVELS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "whale/Cluster/Cluster.h"
+#include "whale/Program/Compile.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace whale {
+
+class Reporter;
+
+/// Lowers modules from one level to the next, for the target and the libraries
+/// that the options name.
+class LevelRunner {
+public:
+  LevelRunner(llvm::StringRef fileName, const CompileOptions &options,
+              Reporter &reporter)
+      : fileName(fileName), options(options), reporter(reporter) {}
+
+  /// Whether there are such a target and architecture; else that is an error.
+  llvm::LogicalResult checkTarget() const;
+  /// Reads the cluster from the module, and chooses the architectures that the
+  /// kernels of its GPUs are compiled for. What follows needs it.
+  llvm::LogicalResult setCluster(mlir::ModuleOp module);
+
+  /// Nothing if the module has none.
+  const std::optional<Cluster> &getCluster() const { return cluster; }
+  /// Those that kernels are compiled for, from the lowest on; none for a target
+  /// without GPUs.
+  llvm::ArrayRef<std::string> getGpuArchs() const { return gpuArchs; }
+  bool isGpu() const;
+  /// Whether ranks run on the processor, those of a GPU's emulator included.
+  bool isCpu() const;
+  /// Bytes that a rank on a GPU takes for its products, on the newest of
+  /// several kinds; 0 for other targets.
+  int64_t getGpuWorkspace() const;
+
+  /// Lowers the module to the level, from the one before, and dumps it.
+  llvm::LogicalResult run(mlir::ModuleOp module, const Level &level) const;
+  /// Makes a module of the last level one whose transfers start as late as they
+  /// can, and dumps it instead.
+  llvm::LogicalResult delayTransfers(mlir::ModuleOp module) const;
+  /// Decides how products and convolutions are computed, as in a program.
+  llvm::LogicalResult lowerProducts(mlir::ModuleOp products,
+                                    bool isForProcessor) const;
+  /// Writes the module as it came, before all levels, if this is asked for.
+  llvm::LogicalResult dumpInput(mlir::ModuleOp module) const {
+    return dump(module, "input", 0);
+  }
+
+private:
+  llvm::LogicalResult runPasses(mlir::ModuleOp module, const Level &level,
+                                llvm::StringRef pipeline) const;
+  std::string withOptions(llvm::StringRef pipeline) const;
+  llvm::LogicalResult dump(mlir::ModuleOp module, llvm::StringRef phase,
+                           unsigned number) const;
+  llvm::LogicalResult dump(mlir::ModuleOp module, const Level &level) const {
+    return dump(module, level.name, 1 + (&level - getLevels().begin()));
+  }
+
+  llvm::StringRef fileName;
+  const CompileOptions &options;
+  Reporter &reporter;
+  std::optional<Cluster> cluster;
+  std::vector<std::string> gpuArchs;
+};
+
+} // namespace whale
+
+#endif // WHALE_LIB_PROGRAM_RUNLEVELS_H
