@@ -6,7 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Straightforward, not fast: the library operations are loops.
+// In: a lowered function, the library of its compiled kernels, and a buffer for
+// each argument. Out: a buffer for each result, or an error at an operation
+// that it does not know.
+//
+// It walks over the operations in order and keeps the buffer of each value.
+// Buffers are filled with a pattern first, so that what a kernel leaves out
+// shows, and a kernel runs in three calls, as threads would divide it. Products
+// and convolutions are plain loops that sum in double, of f32 and floats of 16
+// bits alone. Cost: one step for each multiplication, and no buffer is freed
+// before the end.
 //
 //===----------------------------------------------------------------------===//
 

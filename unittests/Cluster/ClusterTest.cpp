@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The parser of cluster files: which numbers and names come out of a text, and
+// what is said of a wrong one. The expected values are written by hand; errors
+// are compared word for word, with the path of the field, and for some with
+// line and column.
+//
+// Files that are written and read again must be equal. A failure of the error
+// tests may be just another wording; the others mean that devices, links or
+// built-in kinds are numbered or read wrongly, from which every plan starts.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Cluster/Cluster.h"
 #include "gtest/gtest.h"

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a program, and which branch cases take. Out: whether all orders of
+// instructions and transfers that waits allow end with the same results, or why
+// one does not end.
+//
+// A depth-first search over states: for each rank its next instruction, how far
+// its transfers are, and its memory as symbols. States with equal hashes are
+// one. It stops at a fault, at a second result, or at the limit of states. An
+// instruction that nothing else can notice is taken at once, without the other
+// choices. Cost: exponential in what is in flight at a time; each state has its
+// own copy of all memories.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Enumerate.h"
 

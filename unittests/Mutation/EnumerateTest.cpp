@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The enumeration of all orders (Enumerate.cpp), with which other tests judge
+// whether a program is right. Most cases are programs of two ranks, a few
+// copies and transfers, of which one can see by hand whether they have one
+// result, two, or none.
+//
+// The last test draws random programs and changes them: 60, or 1,000 with
+// WHALE_TEST_FULL. The search with and without its reduction must agree; a
+// program that the checks accept must have one result; and no program that has
+// one may show another in 64 runs on late devices. Cost: a process for each
+// program.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Enumerate.h"
 

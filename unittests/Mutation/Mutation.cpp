@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a program, a kind of change and a random generator. Out: the program with
+// one change to its transfers or buffers, or nothing where the kind finds
+// nothing to change. Also why a program is refused.
+//
+// A change keeps what each instruction computes of its buffers, so that a
+// mutant differs from its original at most by what is in a buffer when it is
+// read. Two instructions therefore change places only if one of them is a start
+// or a wait, and starts of one channel keep their order. Cost: a copy of the
+// program and a few walks over a class; a refusal writes and reads the whole
+// manifest.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Mutation.h"
 

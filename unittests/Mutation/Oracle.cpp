@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a program directory, or a program without kernels; programs that were
+// derived from it. Out: for each seed a hash of the results of a run, or
+// nothing if that run did not end.
+//
+// The programs may be wrong in any way, and nothing checks them before they
+// run. So they run in a forked process that has 20 seconds for all seeds; what
+// it has not written by then counts as not ended. Arguments are always the same
+// small random numbers; with a seed, devices and transfers are as late as
+// events and waits allow. Cost: for each seed a new executor and a copy of all
+// arguments.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Oracle.h"
 

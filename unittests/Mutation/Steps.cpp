@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a program and a rank. Out: the rank's instructions in one flat list, with
+// places in the rank's memory, which is one row of bytes that symbols stand
+// for.
+//
+// Loops are unrolled to two rounds, calls replaced by their functions, and
+// cases by one branch; predicates go into a value of their own, so that a wrong
+// one shows. An instruction that writes over what it reads has an undefined
+// result, unless it works element by element at the same bytes. Cost: the
+// unrolled instructions, which double with each nested loop, times the
+// different operations that each is compared with.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Steps.h"
 

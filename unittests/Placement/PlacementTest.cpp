@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The value class Placement: its text form, which device holds which box, and
+// its rewrites, such as other views or dimensions and sums that are divided.
+// Expected texts and boxes are written by hand; error messages are compared
+// word for word.
+//
+// Placements that mean the same but are written differently must be equal where
+// they normalize to one tree, and otherwise equivalent. What resolves one
+// placement into another is tested in ResolverTest.cpp, and on random
+// placements in ResolverPropertyTest.cpp.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Placement/Placement.h"
 #include "gtest/gtest.h"

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The random shapes, views, device lists and placements of property tests: of
+// the resolver, of layouts in programs, and of the verifiers of collectives.
+//
+// Half of the placements are trees whose nodes are drawn one by one; the others
+// are regular, as those of programs mostly are. Shapes are small, of at most 4
+// dimensions of at most 6, so that a test can compare every element. Windows
+// are added afterwards, at nodes below which their dimension is not split
+// again.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_UNITTESTS_PLACEMENT_RANDOMPLACEMENT_H
 #define WHALE_UNITTESTS_PLACEMENT_RANDOMPLACEMENT_H

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The resolver, which turns a change of placement into collectives, and the
+// oracle that judges its results. Each case states by hand the kinds of the
+// steps, their groups, and how many elements the busiest device receives in
+// all.
+//
+// The oracle also verifies, element by element, that the steps give each device
+// what the target says; it is itself tested on tables with one fault each. A
+// failure means that a reshard costs more than it should, or is wrong. The last
+// test resolves placements of 512 devices and fails after 5 seconds: regular
+// steps must not cost a table of cells.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Placement/Oracle.h"
 #include "gtest/gtest.h"

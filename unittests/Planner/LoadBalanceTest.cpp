@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// How samples are shared out to devices of unequal speed and memory, at once or
+// over several micro-batches. Small cases are computed by hand.
+//
+// 3,000 random cases of up to 4 devices are compared with all possible shares:
+// the latest finish must be the smallest one, and an error must mean that
+// nothing fits. 2,000 are compared with the greedy method that gives away one
+// unit after the other, which also says how ties go. 500 are shared out over
+// several micro-batches, whose totals must be as balanced as if they were one.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Planner/LoadBalance.h"
 #include "llvm/ADT/STLExtras.h"

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The schedules of a pipeline in particular cases: the order of each stage's
+// steps, the simulated timeline, peaks of memory, and which schedule is chosen
+// and why. Orders, times and bytes are computed by hand, those with sends taken
+// from published figures; messages are compared word for word.
+//
+// What holds for all schedules is in SchedulePropertyTest.cpp. A changed order
+// here may still be a valid one; a changed time or peak means another cost
+// model.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Planner/Schedule.h"
 #include "llvm/ADT/STLExtras.h"

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// How a chain of operations is cut into the stages of a pipeline, by the time
+// of the slowest stage and within the memory of devices. Small cases are worked
+// out by hand.
+//
+// Where each device has one stage and memory does not matter, 400 random
+// problems of up to 10 units must have the best of all cuts. With memory and
+// several stages on a device the search is not exact: in 400 problems, no
+// boundary may be better one unit further, and at least 80% must be the best of
+// all. The worth of a cut is computed here again, from the problem alone. The
+// largest cases have 4,000 units, and 200 stages.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Planner/StageCut.h"
 #include "llvm/ADT/STLExtras.h"

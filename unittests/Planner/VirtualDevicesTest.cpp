@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Which devices each TaskGraph gets: in turn, repeated as often as the group
+// fits, near one another, and with more memory for earlier stages. Expected
+// lists are written by hand, from the rules in docs/planner.md; errors are
+// compared word for word.
+//
+// The last test tries all requests of three TaskGraphs on up to 10 devices,
+// under all options of sharing: some 24,000 cases. Each TaskGraph must have as
+// many distinct devices as it asks for in each full group, and every device
+// must be used where the requests fit into the cluster.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Planner/VirtualDevices.h"
 #include "whale/Cluster/Cluster.h"

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The check of a program's transfers: no instruction touches memory that one in
+// progress uses, and all ranks start theirs in orders that can meet. Programs
+// are built by hand, of one to three classes with buffers of 64 bytes; many
+// faults are compared word for word, with the place.
+//
+// Each test has a right program beside the wrong one, mostly a change of one
+// instruction or offset. A fault that is not found would be a race or a
+// deadlock at run time; the mutation tests (unittests/Mutation) look for these
+// at random.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ProgramBuilder.h"
 

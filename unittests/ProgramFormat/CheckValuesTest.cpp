@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The check that each instruction of a program reads what it is meant to: the
+// value that was last written into the very same buffer. Programs of one class
+// are built by hand, right ones and the same with one change; most faults are
+// compared word for word, with the place.
+//
+// What is written, sent and received at once may overlap in particular ways
+// only. Loops count as run twice, and each branch may be taken. A fault that is
+// not found would be a wrong plan of buffers, and so wrong numbers. Loops that
+// are nested 128 deep must not take exponential time: a failure of that test is
+// one that does not end.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/CheckValues.h"
 

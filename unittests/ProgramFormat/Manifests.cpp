@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Manifests for the tests of the program format and of the runtime, as JSON,
+// which a test changes in one place. Their numbers are written by hand, so that
+// the compiler is no part of these tests; a new version of the format has to be
+// followed here.
+//
+// richManifest has four ranks in two classes, and each kind of instruction,
+// buffer and parameter that a processor needs, all with valid sizes and
+// offsets. Tests refer to its instructions and buffers by number.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Manifests.h"
 

@@ -5,6 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// How functions, their runs and their locals are read from a manifest, and what
+// is refused. A small program of one rank, with one function that it runs three
+// times, is changed in one field at a time; errors are compared word for word,
+// with the path of the field.
+//
+// What is read, written and read again must be equal. The executor relies on
+// these checks: an error that is missing is memory that a run would overwrite.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Manifests.h"
 #include "whale/ProgramFormat/ReadProgram.h"

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The reader of manifests: what it accepts, what it refuses, and the path of
+// the field that it names. richManifest is changed in one field at a time;
+// errors are compared word for word.
+//
+// The reader checks all that the runtime relies on, except for the contents of
+// other files, so a manifest that is accepted wrongly is a crash at run time.
+// Texts that are cut off at every seventh byte, or nested 1,000,000 deep, must
+// be refused as well. Shortened forms of lists must be read as the long forms
+// are.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/ReadProgram.h"
 

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The processor's routines of attention and its gradient, which work in blocks
+// of rows and keys. They are compared with the formula in double, element by
+// element, over masks, biases, causal offsets and rows without any key.
+//
+// Tolerances are 2e-5 for f32 and 1e-2 for bf16, relative to each element and
+// in proportion to the scale. Results must have the same bits for all numbers
+// of threads. Results and scratch memory start as NaNs, so that what is read
+// before it is written shows. Wrong requests must be refused word for word.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/Attention.h"
 #include "Numeric.h"

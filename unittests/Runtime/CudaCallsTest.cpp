@@ -5,10 +5,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
-// Each routine on the test machine and on the processor, twice: what can be in
-// a graph is in one the second time. The machine refuses what the libraries
+// Library calls that a GPU computes: factorizations, solvers and transforms of
+// f32, f64 and both complex types. Each runs on the test machine
+// (runtime/cuda/test/Machine.h), and its results must be within 1e-5 of those
+// of the processor's routine.
+//
+// Each runs three times, and the third time must be a graph if it can be in
+// one. A run makes the call twice, so that operands that were overwritten show.
+// The machine computes by the processor's libraries as well; what it finds are
+// wrong parameters, memory and order, which it refuses as the real libraries
 // would.
 //
 //===----------------------------------------------------------------------===//

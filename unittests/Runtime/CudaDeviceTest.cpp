@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The CUDA device without a GPU: its calls go to the test machine
+// (runtime/cuda/test/Machine.h), which computes them on the host and reports
+// what a real GPU would refuse, or leave undefined, as a fault.
+//
+// The conformance tests of all devices run with three seeds, which decide the
+// order in which streams run; afterwards nothing may be left allocated. The
+// other tests say what is CUDA's own: code for an architecture, arrays that
+// stay on a GPU, graphs, and ranks that run ahead of their GPU. Some make a
+// mistake on purpose, since the machine must find it. Whether a real GPU agrees
+// is tested in unittests/Gpu.
+//
+//===----------------------------------------------------------------------===//
 
 #include "device/cuda/CudaDevice.h"
 #include "OnMachine.h"

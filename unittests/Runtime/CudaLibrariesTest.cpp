@@ -6,7 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Libraries of the test's own, of which each lacks something.
+// What is said where the driver or a library of NVIDIA's is missing, too old,
+// broken, or lacks a function. Such libraries are compiled here from C, with
+// functions that return 0, so that none of NVIDIA's is needed.
+//
+// Messages are compared in parts: the name of the file, the version, and the
+// package to install. The dynamic loader keeps a library by its path once it
+// was opened, so each test has a folder, and each driver a name, of its own.
+// Cost: a run of the C compiler for each library.
 //
 //===----------------------------------------------------------------------===//
 

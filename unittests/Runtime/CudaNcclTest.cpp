@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The NCCL of the test machine, on which the tests of NCCL's transport rely:
+// that groups of sends and receives of ranks meet, whatever order they run in,
+// and that wrong uses are reported. Ranks are threads, each with a GPU of the
+// machine.
+//
+// One test has 8 seeds, which decide the order of operations; each byte of the
+// results is compared. The others make one mistake each, or lose a rank, and
+// expect the fault or the error that the real NCCL has. A hang means that an
+// abort does not free those who wait.
+//
+//===----------------------------------------------------------------------===//
 
 #include "cuda/Gpu.h"
 #include "cuda/test/Machine.h"

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Steps that are submitted while the ones before still run on a GPU: when their
+// graphs are launched, which memory they use, and what becomes of them after a
+// fault or an interruption. The test machine can be held, so that a step stays
+// under way as long as a test wants.
+//
+// The program only copies: a step's small result is the state before it, so a
+// step that used memory too early, or another step's, has a number too much or
+// too little. Graphs are counted as the machine launches them. Most tests first
+// run 60 steps, after which steps are graphs whatever addresses they have.
+//
+//===----------------------------------------------------------------------===//
 
 #include "CudaScenario.h"
 #include "ProgramFiles.h"

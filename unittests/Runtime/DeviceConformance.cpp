@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What every device must do, whatever computes behind it: queues in order,
+// events between queues, buffers found by their tables, transfers that are done
+// where they are waited for, and errors that come out by the end of a run.
+// DeviceConformance.h says how a device gains these tests.
+//
+// Ranks are threads of the test, and results are small numbers that are known
+// beforehand. The last three tests end with an error on purpose; a device that
+// waits for a lost peer hangs there.
+//
+//===----------------------------------------------------------------------===//
 
 #include "DeviceConformance.h"
 

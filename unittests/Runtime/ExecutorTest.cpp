@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The executor as a user of the runtime sees it: programs are written as
+// manifests with kernels in C, loaded, run, and their results compared with a
+// calculation in the test. richProgram has every kind of instruction, on four
+// ranks.
+//
+// Also here: donation and aliases, statistics and traces, delays of a simulated
+// network, late devices with 8 seeds, and runs that fail, never end, or are
+// interrupted. Some tests compare times with lower bounds, and one expects an
+// error within a second. Cost: most tests run the C compiler once, for their
+// kernels.
+//
+//===----------------------------------------------------------------------===//
 
 #include "library/Library.h"
 #include "whale/Runtime/Program.h"

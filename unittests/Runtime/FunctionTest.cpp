@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Functions that a class of ranks runs several times, on other operands and in
+// other memory each time. The program is written by hand: one function adds in
+// a loop and in place, one is a product with a constant; results are compared
+// with a calculation in the test.
+//
+// Locals may be at other places of the arena in each run, which shows by a
+// value that would be overwritten. Profiles and traces must count an
+// instruction of a function once for each run, with the micro-batch of the run;
+// errors must name the function's instruction.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ProgramFiles.h"
 #include "Values.h"

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The transport between ranks that are threads of one process, with and without
+// a simulated network. It runs all conformance tests of transports, each
+// without links and with slight ones.
+//
+// The seconds that a network adds are compared with a calculation: all-reduces
+// as rings, the cells of other collectives one after the other, each by its
+// slowest link. Transfers must not be done before their time, and the links
+// must work while ranks compute. These tests sleep for up to 50 ms and check
+// lower bounds, except for one that expects two transfers of 20 ms within 45
+// ms.
+//
+//===----------------------------------------------------------------------===//
 
 #include "TransportConformance.h"
 #include "TransportScenario.h"

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The matrix products of the CPU device, by oneDNN or by loops, compared with a
+// plain loop in the test. 1,500 random products have any strides, gaps and
+// batches, 17 combinations of types, and extents down to 0. Their elements are
+// small multiples of a quarter, which sum exactly in any order, so results must
+// agree in all bits, and gaps in the output must stay untouched.
+//
+// Products of i8 with extreme elements must be exact, however many terms there
+// are. Large f32 sums have a limit in ulp that adding one term after the other
+// would exceed. Random products run twice, as the second run uses what the
+// first has prepared.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Numeric.h"
 #include "Products.h"

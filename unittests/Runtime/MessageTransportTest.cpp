@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The transport between processes, by UCX or MPI. All processes are in this
+// one: with UCX each has its own worker and communication thread, and they
+// exchange addresses by a barrier; MPI has one process with all ranks.
+//
+// It runs the conformance tests of transports with 2 and 16 processes. Further
+// ones: an all-reduce of many chunks, simulated links, an abort while the
+// library still uses memory, and files that stay open. Tests of links sleep for
+// up to 50 ms and check lower bounds. What needs real processes is in
+// ProcessesTest.cpp.
+//
+//===----------------------------------------------------------------------===//
 
 #include "transport/message/MessageTransport.h"
 #include "TransportConformance.h"

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The transport by NCCL, on the test machine's GPUs and its NCCL
+// (runtime/cuda/test/Machine.h), with ranks as threads. An adapter brings the
+// buffers of a test to the GPUs and back, so that the conformance tests of
+// transports run, with two seeds; what NCCL does not carry goes by the local
+// transport.
+//
+// Its own tests are about ends: which communicators are destroyed or aborted,
+// in which order and how many, after success, an error, or a rank that does not
+// come. A large all-reduce must send the fewest bytes. Nothing may be left
+// allocated, and the machine must have found no fault.
+//
+//===----------------------------------------------------------------------===//
 
 #include "transport/nccl/NcclTransport.h"
 #include "TransportConformance.h"

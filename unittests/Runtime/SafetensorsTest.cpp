@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Reading and writing files of tensors. Random bytes of every element type, in
+// four shapes each, are written and read again: names, shapes, bytes and
+// alignment must agree.
+//
+// Files come from users, so damaged ones must be refused with a message that
+// says why: a table has one file for each mistake in a header, and a file that
+// is cut off at any length is an error. A write that fails must leave the old
+// file, and no other.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Safetensors.h"
 

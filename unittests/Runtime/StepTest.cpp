@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Steps that are submitted and run on in the background: when results are
+// filled, what happens to donated and borrowed memory, and how errors,
+// interruptions and stops reach those who use the results.
+//
+// The program is one library call that waits at a gate, which the test opens,
+// so that no test depends on time: what has to be seen before a step ends is
+// checked first. Results are small sums. One test forks while a step runs; the
+// child may use what had ended and gets an error for the rest.
+//
+//===----------------------------------------------------------------------===//
 
 #include "executor/StepQueue.h"
 #include "library/Library.h"

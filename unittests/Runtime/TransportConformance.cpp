@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What every transport must do; TransportConformance.h says how one gains these
+// tests. Ranks are threads. All kinds of collectives, with equal, unequal and
+// empty shares, and hundreds of random ones of all element types and reductions
+// are compared in all bits with the oracle of TransportScenario.cpp.
+//
+// The other tests are about order: uses of a channel meet in the order of their
+// starts, a wait moves other transfers on, an abort wakes all who wait. Those
+// of StuckTransport expect an error where ranks wait for one another, not of
+// every transport.
+//
+//===----------------------------------------------------------------------===//
 
 #include "TransportConformance.h"
 

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: a collective and what each rank sends. Out: what each rank must have
+// after it. Also collectives to test with: one of each kind, by the share of
+// each rank, and random ones.
+//
+// The oracle works element by element, from the description of the channel
+// alone, and reduces terms in their order, as a transport must for equal bits.
+// Elements are small multiples of 1/16, rounded to their type. Random scenarios
+// have up to 8 ranks, in random groups or with random boxes of up to 3
+// dimensions; a cell may have any number of terms. Cost: linear in the elements
+// times their terms, slow on purpose.
+//
+//===----------------------------------------------------------------------===//
 
 #include "TransportScenario.h"
 

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The search for the cheapest way to split groups of parameters, with costs
+// that the test makes up in the place of a program's. Small cases have a known
+// best choice, among them those that only pay together.
+//
+// The search is not exact. In 200 problems of 6 groups, whose neighbours have
+// random costs, no change of one or two groups may be better, and the reported
+// alternatives must be true. In 300 others the result must not depend on how
+// many choices are estimated at a time. A search must end for costs that are no
+// numbers, and at its limit of trials.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Sharding/ParameterSplits.h"
 #include "llvm/ADT/Hashing.h"

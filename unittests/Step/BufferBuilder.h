@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Functions for tests of the buffer planner, built value by value, and random
+// ones. Whatever a test plans with a builder is also verified: a plan is run on
+// symbols, so that each read must find its value, and each alias that the
+// planner granted must be in the plan.
+//
+// RandomBuffers draws instructions, views, calls, branches and loops of up to
+// three levels, over values of mostly 64 bytes, so that they compete for the
+// same places. It finds wrong plans; how small an arena is, and when nothing is
+// copied, only tests by hand can say.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_UNITTESTS_STEP_BUFFERBUILDER_H
 #define WHALE_UNITTESTS_STEP_BUFFERBUILDER_H

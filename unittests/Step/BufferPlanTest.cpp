@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The buffer planner for functions without calls: which values share a buffer,
+// what is computed in place, which arguments give their buffers to results, and
+// how many copies are left. Sizes of arenas and numbers of copies are worked
+// out by hand for small functions.
+//
+// 3,000 random functions must have a valid plan, and the verifier itself must
+// refuse plans with one fault. On 50 functions like training steps, arenas may
+// exceed what is alive at most by 0.2% in sum. Loops that are nested 60 deep
+// must not take exponential time: a failure of that test is one that does not
+// end.
+//
+//===----------------------------------------------------------------------===//
 
 #include "BufferBuilder.h"
 #include "whale/Step/BufferPeak.h"

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The buffer planner for functions that call segments, each of which is planned
+// once. The twin is the same function with the segments in the place of their
+// calls. 300 random plans must be valid in this form as well, and a changed
+// plan that is wrong there must be refused with calls, too.
+//
+// In 400 random programs the arena may be larger than the twin's in a tenth,
+// and by 1% in sum. Pipelines of up to 1,024 micro-batches must not need more
+// memory, or many more places, than short ones; rotating shares may waste 3%.
+// The rest are small cases by hand: locals where operands die, turns of
+// results, and plans with one fault.
+//
+//===----------------------------------------------------------------------===//
 
 #include "BufferBuilder.h"
 

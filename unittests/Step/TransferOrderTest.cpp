@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The order in which ranks start their transfers, and the positions of starts
+// and waits. Small cases with one to three classes of ranks have times that one
+// can follow by hand.
+//
+// 5,000 random cases of up to 4 classes and 20 transfers are run with the
+// strictest queues, in which a transfer begins and ends only when it is next
+// for all who take part: all classes must come to their end, and starts and
+// waits must be within their bounds. Where there is no order, a loop must be
+// the reason; that may be so in fewer than 100 cases. A failure there is a
+// program that can hang.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Step/TransferOrder.h"
 

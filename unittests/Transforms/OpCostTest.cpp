@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The FLOPs, bytes and trip counts that are estimated from types and
+// attributes. Each case is a function of StableHLO as text, whose last
+// operation is measured; numbers are computed by hand.
+//
+// Here are also the limits: sums of FLOPs that do not fit into 64 bits, seconds
+// of loops of 2^62 rounds that are nested 18 deep, and counters that leave
+// their type. A wrong number does not make a program wrong, but shares, stages
+// and schedules are chosen by it; a wrong trip count also decides how a loop is
+// divided and run.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Transforms/OpCost.h"
 #include "mlir/AsmParser/AsmParser.h"

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The name paths in which JAX keeps scopes and transformations: how a path is
+// parsed into a scope and a phase, how the paths of a call and of what it calls
+// become one, and how scopes are taken out of locations again. Expected results
+// are written by hand, in the spellings of JAX; errors are compared word for
+// word.
+//
+// Whether JAX still spells so only tests with JAX can tell. A failure here
+// means that operations land in another TaskGraph or phase than the user's
+// scope says.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Transforms/ScopePath.h"
 #include "mlir/IR/Builders.h"

@@ -6,7 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Passes from StableHLO to kernels and calls of libraries.
+// The passes of level 'kernels': from StableHLO on local shapes to library
+// calls, linalg and, last, functions of loops over buffers. Rewrites that stay
+// within StableHLO are in RewritePasses.td; the order of all is in
+// lib/Program/Pipelines.cpp.
+//
+// All but the last run on one function at a time, schedules and segments alike.
+// The last one changes the module, as all functions share `@kernels`. Without
+// `blocks` kernels are for a processor, with it for a GPU. Each description has
+// an example that a test runs. How a pass works is told in the file of its name
+// in lib/Conversion.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The passes of level 'annotated', from the text that JAX prints to a single
+// `@main` of StableHLO in which each operation has a strategy and a phase; and
+// whale-load-cluster, which belongs to no level. Their order is in
+// lib/Program/Pipelines.cpp. whale-cut-task-graphs, whale-divide-stacks and
+// whale-micro-batch are for pipelines and micro-batches; they leave other
+// programs alone.
+//
+// whale-normalize refuses what a partitioned step can't do, such as callbacks.
+// Each description has an example that a test runs. How a pass works is told in
+// the file of its name in lib/Transforms/Import.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_TRANSFORMS_IMPORT_PASSES_TD
 #define WHALE_TRANSFORMS_IMPORT_PASSES_TD

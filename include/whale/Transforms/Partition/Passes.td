@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The passes of level 'partitioned', from task graphs with placements and
+// reshards to one `whale.schedule` for each class of ranks with equal shard
+// shapes. Their order is in lib/Program/Pipelines.cpp. Before whale-partition
+// tensors have global shapes, after it those of a rank; whale-verify-partition
+// checks what no class can see alone.
+//
+// Each description has an example that a test runs. How a pass works is told in
+// the file of its name in lib/Transforms/Partition.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_TRANSFORMS_PARTITION_PASSES_TD
 #define WHALE_TRANSFORMS_PARTITION_PASSES_TD

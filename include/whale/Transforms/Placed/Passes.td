@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The passes of level 'placed': which devices a task graph has, and which part
+// of each value each of them holds. In come task graphs and a `whale.cluster`;
+// out come values with a placement and a `whale.reshard` wherever two
+// placements meet. Their order is in lib/Program/Pipelines.cpp;
+// whale-print-rules is for whoever wants to know why something is not split.
+//
+// Placements are attributes; operations keep their global shapes. Each
+// description has an example that a test runs. How a pass works is told in the
+// file of its name in lib/Transforms/Placed.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_TRANSFORMS_PLACED_PASSES_TD
 #define WHALE_TRANSFORMS_PLACED_PASSES_TD

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The passes of level 'program': the order of the instructions of each rank
+// class, when its transfers start and end, and where its values are in memory.
+// In come schedules of kernels, library calls and collectives; out comes what
+// lib/Program writes to a program directory. Their order is in
+// lib/Program/Pipelines.cpp.
+//
+// None changes what is computed. How much memory a device needs is known only
+// after the last of them; where it has less, lib/Program/Compile.cpp tries
+// again, first with `late`. Each description has an example that a test runs.
+// How a pass works is told in the file of its name in lib/Transforms/Schedule.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_TRANSFORMS_SCHEDULE_PASSES_TD
 #define WHALE_TRANSFORMS_SCHEDULE_PASSES_TD

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The operations of chlo that JAX prints, so that its text can be read. They
+// exist only until whale-expand-chlo, which has an expansion for each but
+// `scan` and refuses what is left: no later pass handles them.
+//
+// The type classes, such as HLO_FpTensor, are those of StableHLOBase.td. Most
+// elementwise operations are declared for any element type; the expansion
+// refuses those that it has no formula for. The verifiers of `constant_like`
+// and `ragged_dot` and the result types of `top_k` are in
+// lib/Dialect/CHLO/IR/CHLOOps.cpp; the base class has the other checks.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_CHLO_IR_CHLOOPS_TD
 #define WHALE_DIALECT_CHLO_IR_CHLOOPS_TD

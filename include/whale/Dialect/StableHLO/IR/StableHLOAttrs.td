@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The attributes that operations of StableHLO have besides enums
+// (StableHLOEnums.td), and the constraints on attributes that several families
+// of operations share. Names and text form are those of StableHLO.
+//
+// An attribute only holds numbers: except for ResultAccuracy nothing is checked
+// here, and the verifier of the operation compares them with the shapes of
+// operands. Parsers and printers are in
+// lib/Dialect/StableHLO/IR/StableHLOAttrs.cpp; structs leave out empty lists
+// and zeros.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOATTRS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOATTRS_TD

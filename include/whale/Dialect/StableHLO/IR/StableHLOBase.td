@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The dialect, its token and future types, the constraints on tensor types and
+// the base classes of its operations. Every other .td file of the dialect
+// includes it; chlo uses its tensor types as well.
+//
+// Prefixes: StableHLO_ for what the dialect defines, HLO_ for constraints. The
+// classes differ in where result types come from: a StableHLO_InferredOp
+// computes them and accepts any compatible ones, a StableHLO_SameTypeOp has
+// those of its operands, a StableHLO_Op is given them, and its verifier or its
+// traits check them. areCompatibleTypes is in
+// lib/Dialect/StableHLO/IR/StableHLODialect.cpp.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOBASE_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOBASE_TD

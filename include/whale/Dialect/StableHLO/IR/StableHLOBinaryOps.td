@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Elementwise operations of two operands, and `select` and `clamp` of three.
+// These two are not Elementwise, as an operand may be a single element for all.
+//
+// A StableHLO_BinaryOp has one type for operands and result; `complex`,
+// `compare`, `select` and `clamp` infer theirs in
+// lib/Dialect/StableHLO/IR/StableHLOBinaryOps.cpp. The arithmetic, with XLA's
+// results for division by zero, NaN and shifts beyond the width, is in
+// lib/Conversion/ScalarOps.cpp.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOBINARYOPS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOBINARYOPS_TD

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Communication as a JAX program writes it: between replicas or partitions, by
+// groups of their numbers. It is input only. whale-normalize removes
+// collectives of a single process, writes out those of a
+// `sdy.manual_computation`, and refuses all others. What Whale's own programs
+// communicate is in WhaleCollectiveOps.td.
+//
+// Groups are the rows of `replica_groups`, filled up with -1; verifiers check
+// that no id occurs twice and that the types of operands and results belong
+// together. They are in lib/Dialect/StableHLO/IR/StableHLOCollectiveOps.cpp.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOCOLLECTIVEOPS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOCOLLECTIVEOPS_TD

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Loops, branches, calls and what carries values between them: returns, tuples
+// and tokens.
+//
+// Regions may use values from outside, so whoever moves such an operation has
+// to ask getReads. `while`, `case` and `if` have the effects of their regions.
+// On import composites are inlined, tuples taken apart, and each `if` becomes a
+// `case`. Verifiers and the form of `while` are in
+// lib/Dialect/StableHLO/IR/StableHLOControlFlowOps.cpp. They look at the
+// arguments and the terminator of a region only.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOCONTROLFLOWOPS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOCONTROLFLOWOPS_TD

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Operations that read or write at indices, fixed or computed, and `sort`.
+//
+// A start that would leave the operand is clamped, but a window of `scatter`
+// that would is dropped, as StableHLO defines. The updates of one element by
+// `scatter` come in no fixed order. `real_dynamic_slice` and `dynamic_gather`
+// have sizes in operands; whale-normalize makes static ones of them or refuses
+// them. Checks are in lib/Dialect/StableHLO/IR/StableHLOIndexingOps.cpp, those
+// of gather and scatter in GatherScatter.cpp beside it.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOINDEXINGOPS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOINDEXINGOPS_TD

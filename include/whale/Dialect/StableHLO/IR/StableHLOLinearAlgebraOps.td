@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Products, convolutions, Cholesky factors, triangular solves and Fourier
+// transforms, which libraries compute where they can.
+//
+// Products and convolutions are given their result type, as its element type
+// may be wider than that of the operands, and compare its shape with the
+// computed one. `dot` and `dynamic_conv` are input only: whale-normalize makes
+// `dot_general` and `convolution` of them; `dynamic_conv` has no verifier.
+// Verifiers are in lib/Dialect/StableHLO/IR/StableHLOLinearAlgebraOps.cpp,
+// lowerings in lib/Conversion.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOLINEARALGEBRAOPS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOLINEARALGEBRAOPS_TD

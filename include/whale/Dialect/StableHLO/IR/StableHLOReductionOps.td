@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Reductions of dimensions and of windows, `select_and_scatter`, `map` and
+// batch normalization.
+//
+// The region of a reduction may work in wider types than its inputs have; the
+// results then have these types. The order of a reduction is free;
+// ReductionToLinalg.cpp and WindowToLinalg.cpp in lib/Conversion choose one,
+// and so how sums are rounded. A reduction by one commutative operation is
+// printed as `applies NAME`. Batch normalization is expanded by
+// whale-normalize. Checks and text forms are in
+// lib/Dialect/StableHLO/IR/StableHLOReductionOps.cpp.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOREDUCTIONOPS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOREDUCTIONOPS_TD

@@ -5,6 +5,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Constants, `iota`, and operations that move, repeat or pad elements without
+// computing. Most accept any element type, since nothing is computed.
+//
+// Where the shape of the result follows from operands and attributes it is
+// inferred; a reshape, a broadcast and an iota are given it. Folds only return
+// an operand or a constant's value: constants may be large, so none is
+// computed. The forms with a shape or amounts as operands are those of
+// jax.export; whale-normalize makes them static or refuses them. Checks and
+// folds are in lib/Dialect/StableHLO/IR/StableHLOShapeOps.cpp.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOSHAPEOPS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOSHAPEOPS_TD

@@ -5,6 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Elementwise operations of one operand, and `bitcast_convert`, which is not
+// elementwise where the widths differ.
+//
+// Functions that hardware approximates derive from StableHLO_AccurateUnaryOp:
+// they have a `result_accuracy`, which is read and printed, but which no
+// lowering looks at. The few types that differ from the operand's are inferred
+// or checked in lib/Dialect/StableHLO/IR/StableHLOUnaryOps.cpp. The arithmetic
+// is in ScalarOps.cpp, ScalarMath.cpp and ScalarConvert.cpp of lib/Conversion.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_STABLEHLO_IR_STABLEHLOUNARYOPS_TD
 #define WHALE_DIALECT_STABLEHLO_IR_STABLEHLOUNARYOPS_TD

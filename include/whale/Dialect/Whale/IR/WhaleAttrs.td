@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The attributes of the whale dialect, and its only type, the token of a
+// started transfer. In order of the levels that use them: strategies and phases
+// of annotated text, placements and reductions of placed values, the orders of
+// pipelines.
+//
+// Attributes that are written onto operations of other dialects, such as
+// `whale.strategy`, are not declared here:
+// lib/Dialect/Whale/IR/WhaleDiscardableAttrs.cpp has the table of their names.
+// Text forms and verifiers are in WhaleAttrs.cpp beside it; a placement is
+// parsed, printed and checked by whale::Placement.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_WHALE_IR_WHALEATTRS_TD
 #define WHALE_DIALECT_WHALE_IR_WHALEATTRS_TD

@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The operations of a module while a step is planned: cluster and virtual
+// devices, task graphs and micro-batches around StableHLO, and changes of
+// placement. The collectives that replace these are in WhaleCollectiveOps.td,
+// what ranks execute in WhaleProgramOps.td.
+//
+// Each description lists all constraints. The verifiers check them in this
+// order: in lib/Dialect/Whale/IR/WhaleVerifiers.cpp, of the cluster in
+// ClusterOp.cpp, of micro-batches in MicroBatches.cpp. Each has a test in
+// test/Dialect/Whale. Tensors have global shapes and static sizes up to
+// whale-partition.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_DIALECT_WHALE_IR_WHALEOPS_TD
 #define WHALE_DIALECT_WHALE_IR_WHALEOPS_TD
