@@ -199,6 +199,17 @@ LogicalResult Interpreter::launch(Operation &op) {
 
 LogicalResult Interpreter::multiply(Operation &op) {
   auto matmul = cast<MatmulOp>(op);
+  auto isRead = [](Type type) {
+    return type.isF32() || (isa<FloatType>(type) && type.isIntOrFloat() &&
+                            type.getIntOrFloatBitWidth() == 16);
+  };
+  if (op.getNumOperands() != 2 || op.getNumResults() != 1 ||
+      !llvm::all_of(
+          op.getOperandTypes(),
+          [&](Type type) { return isRead(getElementTypeOrSelf(type)); }) ||
+      !isRead(getElementTypeOrSelf(matmul.getOutput().getType())))
+    return op.emitOpError("cannot be interpreted with an addend, an epilogue "
+                          "or these types");
   Type lhsType = getElementTypeOrSelf(matmul.getLhs().getType());
   Type rhsType = getElementTypeOrSelf(matmul.getRhs().getType());
   Type outType = getElementTypeOrSelf(matmul.getOutput().getType());

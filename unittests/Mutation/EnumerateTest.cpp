@@ -1,4 +1,4 @@
-//--===- EnumerateTest.cpp - All orders of small programs -----------------===//
+//===- EnumerateTest.cpp - All orders of small programs -------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

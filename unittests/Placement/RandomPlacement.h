@@ -119,8 +119,9 @@ private:
   std::mt19937_64 engine;
   Reduction reduction = Reduction::Sum;
 
-  /// The parts of a split dimension start and end up to two elements earlier
-  /// or later. Nodes below that split it again are left alone.
+  /// The parts of a split dimension start up to three elements earlier or one
+  /// later, and end up to one earlier or three later. A node below which it is
+  /// split again is left alone.
   void widen(PlacementNode &node) {
     if (node.kind == PlacementNode::Kind::Split && !splitsBelow(node)) {
       Extents starts = node.partStarts(), sizes = node.sizes;

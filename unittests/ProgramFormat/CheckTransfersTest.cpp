@@ -1,4 +1,4 @@
-//===- CheckTransfersTest.cpp -----------------------------------*- C++ -*-===//
+//===- CheckTransfersTest.cpp - Broken orders of transfers ------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- CheckValuesTest.cpp --------------------------------------*- C++ -*-===//
+//===- CheckValuesTest.cpp - Values that bytes lose -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -339,7 +339,7 @@ void Generator::addChannels() {
             pick(4) ? shared : std::make_shared<std::vector<Cell>>(rows);
     } else {
       collective.kind = "all_reduce";
-      collective.reduction = static_cast<Reduction>(pick(4));
+      collective.reduction = static_cast<Reduction>(pick(6));
     }
     Shared<Collective> shared =
         std::make_shared<Collective>(std::move(collective));

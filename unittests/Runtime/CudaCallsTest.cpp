@@ -224,7 +224,8 @@ double difference(DType dtype, const void *a, const void *b, int64_t bytes) {
   return most;
 }
 
-/// Runs a call on the GPU twice and compares both results with the processor's.
+/// Runs a call on the GPU three times, the last one repeated from a recording
+/// where that is possible, and compares each result with the processor's.
 void check(Machine &machine, const Case &each, std::mt19937 &random) {
   SCOPED_TRACE(each.function + " " + each.config + " of " +
                std::string(name(each.inputs[0].dtype)));

@@ -1,4 +1,4 @@
-//===- TransferOrderTest.cpp ------------------------------------*- C++ -*-===//
+//===- TransferOrderTest.cpp - When transfers start -------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -19,7 +19,7 @@ def Chlo_Dialect : Dialect {
   let summary = "Operations that JAX leaves to the compiler to expand";
   let description = [{
     Functions and algorithms that JAX doesn't lower itself, such as `erf_inv`
-    and `top_k`. They are expanded to StableHLO before any other pass runs.
+    and `top_k`. They are expanded to StableHLO before anything is planned.
   }];
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
   let hasConstantMaterializer = 1;

@@ -1,4 +1,4 @@
-//===- CHLOOps.td - CHLO operations ------------*- tablegen -*-===//
+//===- CHLOOps.td - CHLO operations ------------------------*- tablegen -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
