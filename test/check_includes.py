@@ -1,9 +1,8 @@
 """Checks that each folder includes only those before it in the order.
 
 Usage: check_includes.py ROOT. Prints one line for each include that breaks the
-order, that reaches into the private headers of another folder (only tests, and
-the folders of `lib/Transforms`, whose passes share helpers, may), or that reads
-a header of LLVM or MLIR in a folder that links neither.
+order, that reaches into the private headers of another folder (only tests may),
+or that reads a header of LLVM or MLIR in a folder that links neither.
 """
 
 from __future__ import annotations
@@ -78,11 +77,7 @@ def check(root: pathlib.Path) -> list[str]:
                     continue
                 if ORDER.index(other) > ORDER.index(folder):
                     faults.append(f"{name}: {include}: {other} comes later")
-                elif is_private(include) and not (
-                    top == "unittests"
-                    or folder.startswith("Transforms")
-                    and other.startswith("Transforms")
-                ):
+                elif is_private(include) and top != "unittests":
                     faults.append(f"{name}: {include}: is private to {other}")
     return faults
 

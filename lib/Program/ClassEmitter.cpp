@@ -37,7 +37,6 @@ using namespace mlir;
 
 namespace whale {
 
-static constexpr StringLiteral kResultBuffers = "whale.result_buffers";
 static constexpr StringLiteral kNoPlan =
     "has no buffer plan; run whale-plan-buffers first";
 
@@ -132,8 +131,8 @@ int64_t ClassEmitter::buffer(int64_t number, RankedTensorType type) {
 
 // Finds the planned buffer of each value, and what the constants hold.
 LogicalResult ClassEmitter::collect() {
-  plan = function->getAttrOfType<ArrayAttr>("whale.buffers");
-  auto results = function->getAttrOfType<DenseI64ArrayAttr>(kResultBuffers);
+  plan = function->getAttrOfType<ArrayAttr>(kBuffersAttr);
+  auto results = function->getAttrOfType<DenseI64ArrayAttr>(kResultBuffersAttr);
   if (!plan || !results)
     return function.emitError(kNoPlan);
   auto note = [&](Value value, int64_t number) {
@@ -145,7 +144,7 @@ LogicalResult ClassEmitter::collect() {
   WalkResult walk = function.walk([&](Operation *op) {
     if (op == function || op->getNumResults() == 0)
       return WalkResult::advance();
-    auto out = op->getAttrOfType<DenseI64ArrayAttr>("whale.out");
+    auto out = op->getAttrOfType<DenseI64ArrayAttr>(kOutAttr);
     auto values = llvm::make_filter_range(op->getResults(), [](Value value) {
       return !isa<TokenType>(value.getType());
     });
@@ -183,7 +182,7 @@ LogicalResult ClassEmitter::collect() {
   for (bool again = true; again;) {
     again = false;
     function.walk([&](Operation *op) {
-      auto pairs = op->getAttrOfType<DenseI64ArrayAttr>("whale.copies");
+      auto pairs = op->getAttrOfType<DenseI64ArrayAttr>(kCopiesAttr);
       for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2)
         for (auto [known, other] : {std::pair{pairs[i], pairs[i + 1]},
                                     std::pair{pairs[i + 1], pairs[i]}})
@@ -197,7 +196,7 @@ LogicalResult ClassEmitter::collect() {
 }
 
 void ClassEmitter::copies(Operation &op, List &list) {
-  auto pairs = op.getAttrOfType<DenseI64ArrayAttr>("whale.copies");
+  auto pairs = op.getAttrOfType<DenseI64ArrayAttr>(kCopiesAttr);
   for (int64_t i = 0; pairs && i + 1 < pairs.size(); i += 2) {
     format::Copy copy;
     copy.src = wholeBuffer(pairs[i]);
@@ -340,7 +339,7 @@ LogicalResult ClassEmitter::run(func::CallOp op,
   format::Run run;
   run.function = number->second;
   instruction.origin = scopeOf(op.getLoc(), callee.getLoc());
-  if (auto layout = op->getAttrOfType<IntegerAttr>("whale.layout"))
+  if (auto layout = op->getAttrOfType<IntegerAttr>(kLayoutAttr))
     run.layout = layout.getInt();
   if (auto moment = op->getAttrOfType<IntegerAttr>(kMomentAttr))
     run.moment = moment.getInt();
@@ -349,8 +348,8 @@ LogicalResult ClassEmitter::run(func::CallOp op,
   for (Value value : op.getResults())
     run.results.push_back(buffer(value));
   // A result that takes the memory of an operand is written there.
-  auto buffers = callee->getAttrOfType<ArrayAttr>("whale.buffers");
-  auto results = callee->getAttrOfType<DenseI64ArrayAttr>(kResultBuffers);
+  auto buffers = callee->getAttrOfType<ArrayAttr>(kBuffersAttr);
+  auto results = callee->getAttrOfType<DenseI64ArrayAttr>(kResultBuffersAttr);
   if (!buffers || !results)
     return callee.emitError(kNoPlan);
   for (auto [k, planned] : llvm::enumerate(results.asArrayRef()))

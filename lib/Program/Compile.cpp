@@ -52,7 +52,7 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
     return failure();
   std::string name = module.getSymName().value_or("program").str();
   StringRef first =
-      isPartitioned(module) ? "kernels" : getLevels().front().name;
+      isPartitioned(module) ? kKernelsLevel : getLevels().front().name;
   FailureOr<LoweredStep> step =
       lowerToFit(module, first, levels, options.libraries, reporter);
   if (failed(step))

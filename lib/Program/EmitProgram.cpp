@@ -212,7 +212,7 @@ LogicalResult ProgramEmitter::gatherParameters() {
                             get("whale.placement"), get("whale.global_type"),
                             first.getLoc())))
       return failure();
-    result.alias = number(get("whale.alias"));
+    result.alias = number(get(kAliasAttr));
   }
   return success();
 }
@@ -223,10 +223,10 @@ format::RankClass ProgramEmitter::describeClass(ScheduleOp schedule) {
   rankClass.ranks = schedule.getRanks().vec();
   rankClass.isForProcessor = schedule->hasAttr(kForProcessorAttrName);
   rankClass.arenaBytes =
-      schedule->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
+      schedule->getAttrOfType<IntegerAttr>(kArenaBytesAttr).getInt();
   if (!options.workspaceBytes.empty() && !rankClass.isForProcessor)
     rankClass.workspaceBytes = options.workspaceBytes[rankClass.ranks.front()];
-  if (auto locals = schedule->getAttrOfType<DictionaryAttr>("whale.locals"))
+  if (auto locals = schedule->getAttrOfType<DictionaryAttr>(kLocalsAttr))
     for (NamedAttribute entry : locals) {
       Operation *segment = module.lookupSymbol(entry.getName());
       auto &layouts = rankClass.locals[segmentNumbers.at(segment)];

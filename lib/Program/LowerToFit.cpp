@@ -39,9 +39,6 @@ using namespace mlir;
 namespace whale {
 namespace {
 
-/// The level at which all is decided but buffers, and the one after it.
-constexpr StringLiteral kPlanned = "partitioned", kKernels = "kernels";
-
 /// A module as it came to some level, and how much had been said by then.
 struct Snapshot {
   StringRef level;
@@ -67,13 +64,15 @@ private:
   LogicalResult findNeeds();
   int64_t findScratch(ModuleOp products, int64_t device);
   std::vector<MemoryNeed> getExpectedNeeds() const;
+  std::string describeError(int64_t device) const;
 
   // Deciding again.
   StringRef correct(Snapshot input);
   void findStageDevices();
   SmallVector<int64_t> findStageBytes() const;
   void correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const;
-  LogicalResult cutAgain();
+  bool plan(StringRef first);
+  bool cutAgain();
 
   ModuleOp module;
   const LevelRunner &levels;
@@ -125,14 +124,14 @@ LogicalResult Fitter::lower(StringRef first, StringRef last) {
        llvm::make_range(findLevel(first), findLevel(last) + 1)) {
     if (level.name == firstDecision)
       undecided = save(level.name);
-    if (level.name == kPlanned) {
+    if (level.name == kPlannedLevel) {
       fit.replaceableSchedule.clear();
       summary.addPlacement(module);
       findStageDevices();
     }
     if (failed(levels.run(module, level)))
       return failure();
-    if (level.name == kPlanned)
+    if (level.name == kPlannedLevel)
       summary.addCollectives(module);
   }
   return success();
@@ -258,6 +257,15 @@ StringRef Fitter::correct(Snapshot input) {
   return restore(stageBytes.empty() ? std::move(undecided) : std::move(input));
 }
 
+/// Plans the restored module with other decisions; false, without an error, if
+/// these can't be followed.
+bool Fitter::plan(StringRef first) {
+  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &said) {
+    return success(said.getSeverity() == DiagnosticSeverity::Error);
+  });
+  return succeeded(lower(first, kPlannedLevel));
+}
+
 /// Tells the next cut what devices need, or are expected to, with the last one.
 void Fitter::correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const {
   next.cutScale = findScale(fit.cut, found);
@@ -273,22 +281,22 @@ void Fitter::correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const {
 /// with them, with what is expected for those that were cut last; of all the
 /// ones that lack least stay. The module is, and stays, as far as it is
 /// planned.
-LogicalResult Fitter::cutAgain() {
+bool Fitter::cutAgain() {
   // Each runs what comes before kernels, also where none fits in the end.
   constexpr int mostCuts = 4;
-  // As passes find it before they write what they expect.
+  // What passes were told; what they wrote beside it they write anew.
   MemoryFit tried = fit, best;
   bool isBest = true;
   int64_t least = std::numeric_limits<int64_t>::max();
-  auto lowerAgain = [&](const MemoryFit &given) {
+  auto planAgain = [&](const MemoryFit &given) {
     fit = given;
-    return lower(restore(std::move(undecided)), kPlanned);
+    return plan(restore(std::move(undecided)));
   };
   for (int cuts = 1; !fit.cut.bytes.empty(); ++cuts) {
     std::vector<MemoryNeed> expected = getExpectedNeeds();
     std::optional<int64_t> device = findOverfull(expected, *cluster);
     if (!device)
-      return success();
+      return true;
     int64_t lack =
         expected[*device].bytes - cluster->kindOf(*device).memoryBytes;
     isBest = lack < least;
@@ -299,16 +307,17 @@ LogicalResult Fitter::cutAgain() {
     if (cuts == mostCuts)
       break;
     correctCut(tried, expected);
-    // One that can't be followed is none.
-    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &said) {
-      return success(said.getSeverity() == DiagnosticSeverity::Error);
-    });
-    if (failed(lowerAgain(tried))) {
+    if (!planAgain(tried)) {
       isBest = false;
       break;
     }
   }
-  return isBest ? success() : lowerAgain(best);
+  return isBest || planAgain(best);
+}
+
+std::string Fitter::describeError(int64_t device) const {
+  return "memory: " + describeLack(needs, *cluster, device) + "; " +
+         suggestRemedy(needs, *cluster, device);
 }
 
 LogicalResult Fitter::run(StringRef first) {
@@ -321,20 +330,22 @@ LogicalResult Fitter::run(StringRef first) {
   if (failed(findNeeds()))
     return failure();
   std::optional<int64_t> device = findOverfull(needs, *cluster);
-  bool canDecide = undecided.module && cluster->devices.size() > 1;
-  std::string firstLack;
-  if (device && canDecide) {
+  std::string firstLack, error;
+  if (device)
+    error = describeError(*device);
+  if (device && undecided.module && cluster->devices.size() > 1) {
     firstLack = describeLack(needs, *cluster, *device);
-    if (failed(lower(correct(std::move(input)), kPlanned)) ||
-        failed(cutAgain()) || failed(lower(kKernels, last)) ||
-        failed(findNeeds()))
+    // Where nothing else can be decided, this lack is what is wrong.
+    if (!plan(correct(std::move(input))) || !cutAgain())
+      return emitError(module.getLoc()) << error;
+    if (failed(lower(kKernelsLevel, last)) || failed(findNeeds()))
       return failure();
     device = findOverfull(needs, *cluster);
+    if (device)
+      error = describeError(*device);
   }
   if (device)
-    return emitError(module.getLoc())
-           << "memory: " << describeLack(needs, *cluster, *device) << "; "
-           << suggestRemedy(needs, *cluster, *device);
+    return emitError(module.getLoc()) << error;
   if (!firstLack.empty())
     emitRemark(module.getLoc())
         << "memory: decided again, as with what was decided first "

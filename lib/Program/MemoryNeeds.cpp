@@ -77,8 +77,8 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
   bool isPlanned = false;
   SymbolTable symbols(module);
   for (ScheduleOp schedule : getRankClasses(module)) {
-    auto arena = schedule->getAttrOfType<IntegerAttr>("whale.arena_bytes");
-    auto buffers = schedule->getAttrOfType<ArrayAttr>("whale.buffers");
+    auto arena = schedule->getAttrOfType<IntegerAttr>(kArenaBytesAttr);
+    auto buffers = schedule->getAttrOfType<ArrayAttr>(kBuffersAttr);
     if (!arena || !buffers)
       continue;
     isPlanned = true;

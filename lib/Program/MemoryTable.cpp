@@ -85,7 +85,7 @@ void addRow(Rows &rows, const std::string &what, const Sum &sum) {
 void addArena(Rows &rows, ScheduleOp schedule) {
   Sums sums;
   int64_t unused =
-      schedule->getAttrOfType<IntegerAttr>("whale.arena_bytes").getInt();
+      schedule->getAttrOfType<IntegerAttr>(kArenaBytesAttr).getInt();
   for (auto held : schedule->getAttrOfType<ArrayAttr>(kPeakAttr)
                        .getAsRange<DictionaryAttr>()) {
     int64_t bytes = held.getAs<IntegerAttr>("bytes").getInt();

@@ -39,6 +39,14 @@ namespace whale {
   "whale-convolutions-to-products,whale-convolution-gradients,"                \
   "whale-normalize-convolutions,whale-lower-library-ops{blocks}"
 
+// How values get their places, which ends level 'program'.
+#define BUFFERS "whale-verify-schedule,whale-plan-buffers"
+#define GPU_BUFFERS BUFFERS "{alignment=256}"
+
+llvm::StringRef getBufferPipeline(bool isForGpu) {
+  return isForGpu ? GPU_BUFFERS : BUFFERS;
+}
+
 llvm::StringRef getProductPipeline(bool isForGpu) {
   return isForGpu ? "any(" GPU_PRODUCTS ")" : "any(" PRODUCTS ")";
 }
@@ -52,13 +60,13 @@ llvm::ArrayRef<Level> getLevels() {
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},
-      {"partitioned",
+      {kPlannedLevel,
        "whale-schedule-micro-batches,"
        "whale-recompute-cheap-values,whale-partition,"
        "whale-join-stacks,whale-bucket-reductions,"
        "whale-verify-partition,whale-fold-empty-shares",
        /*gpuPipeline=*/"", /*isVerified=*/false},
-      {"kernels",
+      {kKernelsLevel,
        "any(" PRODUCTS ","
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
@@ -68,11 +76,8 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-fuse-rows{blocks}),"
        "whale-outline-kernels{blocks},whale-check-threads",
        /*isVerified=*/false},
-      {"program",
-       "whale-order-instructions,whale-start-transfers,"
-       "whale-verify-schedule,whale-plan-buffers",
-       "whale-order-instructions,whale-start-transfers,"
-       "whale-verify-schedule,whale-plan-buffers{alignment=256}"},
+      {"program", "whale-order-instructions,whale-start-transfers," BUFFERS,
+       "whale-order-instructions,whale-start-transfers," GPU_BUFFERS},
   };
   return levels;
 }

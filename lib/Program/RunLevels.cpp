@@ -178,7 +178,7 @@ LogicalResult LevelRunner::runPasses(ModuleOp module, const Level &level,
 }
 
 LogicalResult LevelRunner::run(ModuleOp module, const Level &level) const {
-  bool isKernels = level.name == "kernels";
+  bool isKernels = level.name == kKernelsLevel;
   // What follows looks at each piece, to say what transfers take.
   if (isKernels && failed(checkPieces(module)))
     return failure();
@@ -195,10 +195,9 @@ LogicalResult LevelRunner::run(ModuleOp module, const Level &level) const {
 
 LogicalResult LevelRunner::delayTransfers(ModuleOp module) const {
   const Level &last = getLevels().back();
-  StringRef plan = isGpu() ? last.gpuPipeline : last.pipeline;
-  plan = plan.substr(plan.find("whale-verify-schedule"));
   if (failed(runPasses(module, last,
-                       "whale-start-transfers{late=true}," + plan.str())))
+                       "whale-start-transfers{late=true}," +
+                           getBufferPipeline(isGpu()).str())))
     return failure();
   return dump(module, last);
 }

@@ -361,6 +361,10 @@ void ProgramReader::read() {
         ", this Whale reads " + "version " + std::to_string(formatVersion) +
         (version < formatVersion ? ": compile it anew"
                                  : ": it needs a newer Whale"));
+  if (auto features = root.find("features"))
+    for (size_t i = 0; i < features->size(); ++i)
+      (*features)[i].fail("unknown feature '" + (*features)[i].text() +
+                          "': the program needs a newer Whale");
   for (const char *table : {"functions", "classes", "channels"})
     if (document.root.contains(table))
       shortLists.expand(document, document.root[table]);

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "DeviceRequests.h"
+#include "whale/Transforms/DeviceRequests.h"
 
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Transforms/Attributes.h"

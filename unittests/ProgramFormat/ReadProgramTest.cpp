@@ -60,6 +60,9 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("/version", 3),
             "file: version: the program has version 3, this Whale reads "
             "version 9: compile it anew");
+  EXPECT_EQ(errorOf("/features", json::array({"warp"})),
+            "file: features[0]: unknown feature 'warp': the program needs a "
+            "newer Whale");
   EXPECT_EQ(errorOf("/ranks", json::array()), "file: ranks: must not be empty");
   EXPECT_EQ(errorOf("/kernels", "a/b"),
             "file: kernels: must be the name of a file, without folders");

@@ -308,18 +308,19 @@ void Generator::addChannels() {
     all.push_back(rank);
   std::vector<std::pair<BufferIndex, BufferIndex>> gathers, reduces;
   bool viewed = pick(2);
+  DType reducedType = pick(2) ? DType::F32 : DType::I1;
   for (RankClass &rankClass : program.classes) {
     Shape part = viewed ? Shape{6} : Shape{1, 6};
     gathers.emplace_back(addArena(rankClass, DType::F32, part),
                          addArena(rankClass, DType::F32, {ranks, 6}));
-    BufferIndex reduced = addArena(rankClass, DType::F32, {6});
+    BufferIndex reduced = addArena(rankClass, reducedType, {6});
     reduces.emplace_back(reduced, reduced);
   }
   std::vector<std::vector<Instruction>> waits(program.classes.size());
   for (int64_t described = pick(3); described > 0; --described) {
     bool gather = pick(2);
     Collective collective;
-    collective.dtype = DType::F32;
+    collective.dtype = gather ? DType::F32 : reducedType;
     collective.participants = all;
     if (ranks > 1)
       collective.groups = {all};
@@ -339,7 +340,8 @@ void Generator::addChannels() {
             pick(4) ? shared : std::make_shared<std::vector<Cell>>(rows);
     } else {
       collective.kind = "all_reduce";
-      collective.reduction = static_cast<Reduction>(pick(6));
+      collective.reduction = static_cast<Reduction>(
+          reducedType == DType::F32 ? pick(4) : 4 + pick(2));
     }
     Shared<Collective> shared =
         std::make_shared<Collective>(std::move(collective));

@@ -53,8 +53,7 @@ struct CompileOptions {
   /// if empty.
   std::string cpu;
   /// The architecture that a cuda program's kernels are built for, as "sm_90".
-  /// Empty for the lowest of the cluster's kinds, whose PTX all of them take;
-  /// sm_90 where no kind has one.
+  /// Empty for those of all of the cluster's kinds; sm_90 where none has one.
   std::string gpuArch;
   /// Whether GPUs may round f32 operands of default precision to TF32, whatever
   /// the text says.
@@ -126,6 +125,14 @@ struct Level {
 
 /// The phases from the text to a module that emitProgram takes.
 llvm::ArrayRef<Level> getLevels();
+
+/// Of the levels, the one at which all is decided but buffers, and the one at
+/// which there are kernels.
+inline constexpr llvm::StringLiteral kPlannedLevel = "partitioned",
+                                     kKernelsLevel = "kernels";
+
+/// The part of level 'program' that follows starts of transfers.
+llvm::StringRef getBufferPipeline(bool isForGpu);
 
 /// The part of level 'kernels' that decides how products and convolutions are
 /// computed.

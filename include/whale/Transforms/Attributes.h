@@ -38,6 +38,22 @@ inline constexpr llvm::StringLiteral kMomentAttr = "whale.moment";
 /// On an argument of a segment: a sum that is added to, and that nothing else
 /// uses.
 inline constexpr llvm::StringLiteral kLastUseAttr = "whale.last_use";
+/// What whale-plan-buffers writes (its description says more). On a segment or
+/// rank class: the list of its buffers, and those of its results.
+inline constexpr llvm::StringLiteral kBuffersAttr = "whale.buffers";
+inline constexpr llvm::StringLiteral kResultBuffersAttr =
+    "whale.result_buffers";
+/// On a rank class: the bytes of its arena, and the places of the locals of
+/// each segment that it calls.
+inline constexpr llvm::StringLiteral kArenaBytesAttr = "whale.arena_bytes";
+inline constexpr llvm::StringLiteral kLocalsAttr = "whale.locals";
+/// On a result of a rank class: the donated argument whose buffer it takes.
+inline constexpr llvm::StringLiteral kAliasAttr = "whale.alias";
+/// On an operation: the buffers of its results, pairs of buffers to copy before
+/// it, and which places its locals have, if it is a call.
+inline constexpr llvm::StringLiteral kOutAttr = "whale.out";
+inline constexpr llvm::StringLiteral kCopiesAttr = "whale.copies";
+inline constexpr llvm::StringLiteral kLayoutAttr = "whale.layout";
 /// What is in the arena of a rank class at its peak: {bytes, of = LOCATION}.
 inline constexpr llvm::StringLiteral kPeakAttr = "whale.peak";
 /// On an argument: the dimension of the mini-batch's samples.

@@ -16,7 +16,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../DeviceRequests.h"
 #include "CutTaskGraphs/CutCosts.h"
 #include "CutTaskGraphs/SplitLoop.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
@@ -24,6 +23,7 @@
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/DeviceRequests.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
 

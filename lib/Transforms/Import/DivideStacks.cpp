@@ -22,16 +22,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../DeviceRequests.h"
 #include "DivideStacks/FindStacks.h"
-#include "DivideStacks/StackPieces.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Sharding/Localize.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/DeviceRequests.h"
 #include "whale/Transforms/Feedback.h"
+#include "whale/Transforms/Import/StackPieces.h"
 #include "whale/Transforms/Passes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -19,12 +19,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Import/DivideStacks/StackPieces.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Import/StackPieces.h"
 #include "whale/Transforms/Passes.h"
 
 using namespace mlir;

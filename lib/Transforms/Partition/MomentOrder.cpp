@@ -23,9 +23,9 @@
 
 #include "MomentOrder.h"
 
-#include "../Placed/Pipeline.h"
 #include "mlir/IR/SymbolTable.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Placed/Pipeline.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 

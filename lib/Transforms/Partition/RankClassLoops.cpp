@@ -20,7 +20,6 @@
 
 #include "RankClassBuilder.h"
 
-#include "../Placed/GradientCuts.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Placement/Resolver.h"
@@ -28,6 +27,7 @@
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Placed/GradientCuts.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;

@@ -12,7 +12,7 @@
 //
 // TaskGraphs on the same devices are one stage. Where micro-batches run through
 // several stages there and back, the order of each stage's work is chosen and
-// stored in the loop; whale-partition unrolls the micro-batches in it. Where
+// stored in the loop; whale-partition calls the segments in it. Where
 // samples come back to a TaskGraph, an error or remark names the operations on
 // their way. Cost: a simulation of each kind of schedule (chooseSchedule), on a
 // copy of the loop; the order's steps times the sets of devices; and for each
@@ -21,8 +21,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../DeviceRequests.h"
-#include "../Placed/Pipeline.h"
 #include "ScheduleMicroBatches/SplitWeightGradients.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
@@ -31,8 +29,10 @@
 #include "whale/Planner/Schedule.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/DeviceRequests.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/Placed/Pipeline.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 

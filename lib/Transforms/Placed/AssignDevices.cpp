@@ -20,10 +20,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../DeviceRequests.h"
 #include "mlir/IR/SymbolTable.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/DeviceRequests.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/TaskGraphNames.h"
 #include "llvm/ADT/MapVector.h"

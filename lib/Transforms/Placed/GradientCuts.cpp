@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GradientCuts.h"
+#include "whale/Transforms/Placed/GradientCuts.h"
 
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Sharding/PlacementAttrs.h"

@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Pipeline.h"
+#include "whale/Transforms/Placed/Pipeline.h"
 
 #include "PipelineBytes.h"
 #include "StageCosts.h"

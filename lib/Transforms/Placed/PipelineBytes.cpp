@@ -17,13 +17,13 @@
 
 #include "PipelineBytes.h"
 
-#include "GradientCuts.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/Placed/GradientCuts.h"
 
 using namespace mlir;
 

@@ -9,7 +9,7 @@
 #ifndef WHALE_LIB_TRANSFORMS_PLACED_PIPELINEBYTES_H
 #define WHALE_LIB_TRANSFORMS_PLACED_PIPELINEBYTES_H
 
-#include "Pipeline.h"
+#include "whale/Transforms/Placed/Pipeline.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <map>

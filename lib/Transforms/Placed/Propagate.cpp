@@ -22,8 +22,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../DeviceRequests.h"
-#include "Pipeline.h"
 #include "Propagate/BalanceMeshes.h"
 #include "Propagate/MomentRegions.h"
 #include "Propagate/ShardScratch.h"
@@ -31,8 +29,10 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/DeviceRequests.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/Placed/Pipeline.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;

@@ -285,9 +285,9 @@ DictionaryAttr FunctionPlanner::describe(const PlannedBuffer &buffer) {
 
 /// The function may have had another plan before.
 void FunctionPlanner::setCopies(Operation *op, ArrayRef<BufferCopy> copies) {
-  op->removeAttr("whale.copies");
+  op->removeAttr(kCopiesAttr);
   if (!copies.empty())
-    op->setAttr("whale.copies", flat(copies));
+    op->setAttr(kCopiesAttr, flat(copies));
 }
 
 void FunctionPlanner::annotate(Block &block, unsigned &instr,
@@ -298,11 +298,11 @@ void FunctionPlanner::annotate(Block &block, unsigned &instr,
     for (Value value : op.getResults())
       if (!isa<TokenType>(value.getType()))
         out.push_back(result.bufferOf[numbers[value]]);
-    op.setAttr("whale.out", DenseI64ArrayAttr::get(op.getContext(), out));
+    op.setAttr(kOutAttr, DenseI64ArrayAttr::get(op.getContext(), out));
     setCopies(&op, result.before[instr]);
-    op.removeAttr("whale.layout");
+    op.removeAttr(kLayoutAttr);
     if (unsigned layout = result.layout[instr])
-      op.setAttr("whale.layout",
+      op.setAttr(kLayoutAttr,
                  Builder(op.getContext()).getI64IntegerAttr(layout));
     ++instr;
     for (Region &inner : op.getRegions())
@@ -314,7 +314,7 @@ void FunctionPlanner::annotate(Block &block, unsigned &instr,
 // What segments don't have: an arena, and buffers that they reuse.
 void FunctionPlanner::annotateClass() {
   Builder builder(function.getContext());
-  function->setAttr("whale.arena_bytes",
+  function->setAttr(kArenaBytesAttr,
                     builder.getI64IntegerAttr(result.arenaBytes));
   SmallVector<NamedAttribute> locals;
   for (auto [callee, number] : callees) {
@@ -324,16 +324,16 @@ void FunctionPlanner::annotateClass() {
     locals.push_back(
         builder.getNamedAttr(callee, builder.getArrayAttr(layouts)));
   }
-  function->removeAttr("whale.locals");
+  function->removeAttr(kLocalsAttr);
   if (!locals.empty())
-    function->setAttr("whale.locals", builder.getDictionaryAttr(locals));
+    function->setAttr(kLocalsAttr, builder.getDictionaryAttr(locals));
   // All together: one list has the attributes of all results.
   SmallVector<DictionaryAttr> attributes;
   for (auto [k, argument] : llvm::enumerate(result.alias)) {
     NamedAttrList all(function.getResultAttrDict(k));
-    all.erase("whale.alias");
+    all.erase(kAliasAttr);
     if (argument)
-      all.set("whale.alias", builder.getI64IntegerAttr(*argument));
+      all.set(kAliasAttr, builder.getI64IntegerAttr(*argument));
     attributes.push_back(all.getDictionary(function.getContext()));
   }
   function.setAllResultAttrs(attributes);
@@ -348,9 +348,9 @@ LogicalResult FunctionPlanner::annotate() {
   SmallVector<Attribute> list;
   for (const PlannedBuffer &buffer : result.buffers)
     list.push_back(describe(buffer));
-  function->setAttr("whale.buffers", builder.getArrayAttr(list));
+  function->setAttr(kBuffersAttr, builder.getArrayAttr(list));
   function->setAttr(
-      "whale.result_buffers",
+      kResultBuffersAttr,
       builder.getDenseI64ArrayAttr(SmallVector<int64_t>(
           result.resultBuffer.begin(), result.resultBuffer.end())));
   if (!isSegment)

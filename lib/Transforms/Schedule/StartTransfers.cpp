@@ -332,19 +332,18 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
         (i == 0 ? order : orderAhead) =
             orderAll(i == 0 ? schedules : ahead, seconds);
       });
-      if (order && orderAhead &&
-          orderAhead->seconds < kWorthMemory * order->seconds) {
+      if (orderAhead &&
+          (!order || orderAhead->seconds < kWorthMemory * order->seconds)) {
         schedules = std::move(ahead);
         order = std::move(orderAhead);
       }
     }
     // Ranks may need what they receive together at different times, or another
     // rank may need what one has to hold back for a loop.
-    for (Ahead less : {Ahead::Receives, Ahead::Nothing})
-      if (!order) {
-        readAll(schedules, less);
-        order = orderAll(schedules, seconds);
-      }
+    if (!order) {
+      readAll(schedules, Ahead::Nothing);
+      order = orderAll(schedules, seconds);
+    }
     if (!order) {
       classes.front().emitError(
           "the rank classes wait for one another's transfers in a circle");

@@ -21,12 +21,12 @@
 #include "FindStacks.h"
 
 #include "../ImportScopes/StepAnalysis.h"
-#include "StackPieces.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Sharding/OpRule.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
+#include "whale/Transforms/Import/StackPieces.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "StackPieces.h"
+#include "whale/Transforms/Import/StackPieces.h"
 
 using namespace mlir;
 

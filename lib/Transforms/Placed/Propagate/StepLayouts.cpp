@@ -22,13 +22,13 @@
 
 #include "StepLayouts.h"
 
-#include "../../Import/DivideStacks/StackPieces.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/ShardingPattern.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
+#include "whale/Transforms/Import/StackPieces.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 

@@ -19,10 +19,10 @@
 
 #include "WritePlacements.h"
 
-#include "../../Import/DivideStacks/StackPieces.h"
 #include "MomentRegions.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Import/StackPieces.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;

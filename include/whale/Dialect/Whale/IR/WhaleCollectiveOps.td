@@ -9,7 +9,7 @@
 // Level 4: the exchanges between the ranks of a program. Operands and results
 // are this rank's shards; `from` and `to` are the placements of the global
 // value. A collective with a token among its results is only started by the
-// operation; the `whale.wait` for the token completes it (level 5).
+// operation; the `whale.wait` for the token completes it (level 6).
 //
 
 #ifndef WHALE_DIALECT_WHALE_IR_WHALECOLLECTIVEOPS_TD

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_LIB_TRANSFORMS_PLACED_GRADIENTCUTS_H
-#define WHALE_LIB_TRANSFORMS_PLACED_GRADIENTCUTS_H
+#ifndef WHALE_TRANSFORMS_PLACED_GRADIENTCUTS_H
+#define WHALE_TRANSFORMS_PLACED_GRADIENTCUTS_H
 
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "llvm/ADT/MapVector.h"
@@ -26,4 +26,4 @@ findGradientCuts(
 
 } // namespace whale
 
-#endif // WHALE_LIB_TRANSFORMS_PLACED_GRADIENTCUTS_H
+#endif // WHALE_TRANSFORMS_PLACED_GRADIENTCUTS_H

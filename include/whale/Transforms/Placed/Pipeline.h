@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_LIB_TRANSFORMS_PLACED_PIPELINE_H
-#define WHALE_LIB_TRANSFORMS_PLACED_PIPELINE_H
+#ifndef WHALE_TRANSFORMS_PLACED_PIPELINE_H
+#define WHALE_TRANSFORMS_PLACED_PIPELINE_H
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -96,4 +96,4 @@ llvm::SmallVector<TaskGraphOp> findProducers(TaskGraphOp graph);
 
 } // namespace whale
 
-#endif // WHALE_LIB_TRANSFORMS_PLACED_PIPELINE_H
+#endif // WHALE_TRANSFORMS_PLACED_PIPELINE_H

@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_LIB_TRANSFORMS_IMPORT_DIVIDESTACKS_STACKPIECES_H
-#define WHALE_LIB_TRANSFORMS_IMPORT_DIVIDESTACKS_STACKPIECES_H
+#ifndef WHALE_TRANSFORMS_IMPORT_STACKPIECES_H
+#define WHALE_TRANSFORMS_IMPORT_STACKPIECES_H
 
 #include "whale/Placement/Placement.h"
 
@@ -71,4 +71,4 @@ void makeJoinable(llvm::MutableArrayRef<Placement> placements,
 
 } // namespace whale
 
-#endif // WHALE_LIB_TRANSFORMS_IMPORT_DIVIDESTACKS_STACKPIECES_H
+#endif // WHALE_TRANSFORMS_IMPORT_STACKPIECES_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_LIB_TRANSFORMS_DEVICEREQUESTS_H
-#define WHALE_LIB_TRANSFORMS_DEVICEREQUESTS_H
+#ifndef WHALE_TRANSFORMS_DEVICEREQUESTS_H
+#define WHALE_TRANSFORMS_DEVICEREQUESTS_H
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -27,4 +27,4 @@ virtualDevicesOf(mlir::ModuleOp module, const Cluster &cluster,
 
 } // namespace whale
 
-#endif // WHALE_LIB_TRANSFORMS_DEVICEREQUESTS_H
+#endif // WHALE_TRANSFORMS_DEVICEREQUESTS_H
