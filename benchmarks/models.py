@@ -1,5 +1,12 @@
 """The models that are timed: plain JAX, nothing of them made for Whale but
-the strategy of the experts."""
+the strategy of the experts.
+
+In: sizes, and whether to annotate. Out: a `Workload`: initial parameters from a
+key, a loss, a fixed mini-batch and an optimizer. Both sides of a measurement
+build the same one, without the annotation for JAX, so a difference in time is
+the compiler's or the runtime's. Making one costs its mini-batch in memory;
+parameters are made by `init` only.
+"""
 
 from __future__ import annotations
 

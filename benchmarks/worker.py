@@ -3,6 +3,11 @@
 Reads a command a line from standard input and answers with a line of JSON:
 ``compile`` (seconds, and how the state is sharded), ``steps N`` (seconds and
 processor seconds of each, and the loss), ``memory`` (bytes).
+
+In: the side, the name of a case and, for JAX, the shardings that Whale chose,
+so that both hold the same parts. Compilation is always from scratch; the state
+is placed once, outside of the time, and donated from step to step. A step ends
+when its loss is a number of Python. Costs a process with one copy of the model.
 """
 
 from __future__ import annotations

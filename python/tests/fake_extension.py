@@ -2,6 +2,11 @@
 side is under test.
 
 A program is the text itself, run on one device by XLA.
+
+In: annotated text, then arrays. Out: what XLA's CPU backend computes of the
+text without Whale's attributes, so clusters and strategies change no value.
+Donation and gathering are kept track of. The text is parsed when it is compiled
+and again when it is loaded.
 """
 
 from __future__ import annotations

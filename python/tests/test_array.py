@@ -1,4 +1,11 @@
-"""`wh.Array` beside the arrays of JAX, with the extension replaced."""
+"""`wh.Array` beside the arrays of JAX, with the extension replaced.
+
+Under test: everything that JAX, NumPy and Python do with an array, in tables of
+functions by kind of array. Each must give the type, dtype, place and exact
+elements that an array of JAX gives, or the same type of exception. No member of
+JAX's class may be missing. A failure means that user code sees a difference
+between the two. Nothing is compiled by Whale.
+"""
 
 import copy
 import functools

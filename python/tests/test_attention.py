@@ -2,6 +2,11 @@
 
 Each case says whether the compiler makes one operation of it: the saved program
 then calls `attention`, and `attention_gradient`, and holds no tensor of scores.
+
+Values and gradients must be within 2e-5 of the largest magnitude of each
+tensor, 3e-2 in bf16; all inputs have fixed seeds. A failure means that a
+pattern is not recognized, is recognized where it is something else, or is
+computed wrongly. Each case compiles a program with Whale and one with XLA.
 """
 
 from __future__ import annotations

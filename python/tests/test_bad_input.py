@@ -1,4 +1,11 @@
-"""What means nothing is one error that says where, and what would help."""
+"""What means nothing is one error that says where, and what would help.
+
+Under test: plans, scopes and settings that contradict themselves or the
+cluster. Each must be refused with one error whose text, given as a pattern,
+names the remedy; errors of the compiler must name a place in this file. Two
+cases that only look bad must give what jax.jit gives, within 1e-5. A failure
+means that nonsense is accepted, or that a user is not told what to change.
+"""
 
 from __future__ import annotations
 

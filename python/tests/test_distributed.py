@@ -1,4 +1,11 @@
-"""Scripts that run in several processes, and `wh.loop`."""
+"""Scripts that run in several processes, and `wh.loop`.
+
+Under test: processes that share a step, differ, fail, die or end early. Scripts
+run under `whale.launch`, compare themselves with `jax.jit` and NumPy, and are
+judged by exit status and messages; no temporary file may be left. A failure
+means wrong values, a process that is silently alone, or a job that hangs (the
+limit is 120 s). Most cases start several Pythons, each of which imports JAX.
+"""
 
 from __future__ import annotations
 

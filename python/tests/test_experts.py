@@ -1,4 +1,11 @@
-"""A mixture of experts: replicated but for the experts, which are split."""
+"""A mixture of experts: replicated but for the experts, which are split.
+
+Under test: tokens that travel to split experts and back, in a layer, in a loop
+and in micro-batches. Values must be within 1e-4 of the magnitude of those of
+jax.jit, or 2e-5; the collectives are counted, and what rank 0 holds of the
+parameters is compared exactly. A failure means that tokens go astray, or that
+experts or activations are gathered.
+"""
 
 import jax
 import jax.numpy as jnp

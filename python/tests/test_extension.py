@@ -1,4 +1,10 @@
-"""The binding of the runtime, with a program written by hand."""
+"""The binding of the runtime, with a program written by hand.
+
+Under test: loading, calling, donation, errors, threads and memory of the
+extension, without the compiler. Numbers are small integers, so results must be
+exactly those of NumPy; errors are judged by their text. A failure means that
+the runtime or its binding is at fault, not the compiler.
+"""
 
 import json
 import threading

@@ -1,4 +1,11 @@
-"""Calling, caching, saving and reading, with the extension replaced."""
+"""Calling, caching, saving and reading, with the extension replaced.
+
+Under test: which calls compile anew, static and named arguments, bad options,
+trees of results, saved signatures. Values and trees must be those of `jax.jit`
+(rtol 1e-5), errors are judged by their text, compilations are counted. A
+failure means that the Python side is at fault: a stand-in that runs the text
+under XLA takes the compiler's place.
+"""
 
 import collections
 import contextlib

@@ -1,4 +1,11 @@
-"""What a plan expects devices to need, against what they are given."""
+"""What a plan expects devices to need, against what they are given.
+
+Under test: the expected bytes of the device that needs most, by which shares
+and stages are chosen. They must be within 10% of the buffers and scratch of the
+finished program, as `explain` prints them. A failure means that a plan is
+refused that fits, or chosen that doesn't. Each model is compiled once and never
+run.
+"""
 
 import functools
 import re

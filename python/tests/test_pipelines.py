@@ -1,4 +1,11 @@
-"""Micro-batches and pipelines compute what the whole mini-batch does."""
+"""Micro-batches and pipelines compute what the whole mini-batch does.
+
+Under test: schedules, stages of all kinds, loops and solvers in micro-batches
+whose sizes may differ. Results must be within 1e-4 of those of jax.jit, in many
+cases after two steps of a four-layer network; seeds are fixed. A failure means
+that samples are lost, counted twice or combined in the wrong place. A program's
+size is checked, too: at most 200 bytes for each further call.
+"""
 
 from __future__ import annotations
 

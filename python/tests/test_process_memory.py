@@ -1,4 +1,11 @@
-"""What a process takes for a program: no more than the plan says."""
+"""What a process takes for a program: no more than the plan says.
+
+Under test: the memory and the allocations of whole processes, of one rank and
+of two. Preloaded C libraries count allocations; a process may keep, and grow
+by, at most 5% and 16 MiB more than the plan's peak, and each later step may
+allocate its losses alone. A failure means a leak, or a copy that the plan
+doesn't know of. Needs clang-22.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Scopes reach every operation, forward and backward, through JAX and flax."""
+"""Scopes reach every operation, forward and backward, through JAX and flax.
+
+Under test: the scope and phase of each operation under grad, vmap, remat, scan,
+custom rules and the modules of flax. The name paths are read from the lowered
+text, as the compiler does, and compared exactly. A failure means that an
+operation would get the strategy of another scope, or none. Nothing is compiled
+or run.
+"""
 
 import flax.linen as nn
 import jax

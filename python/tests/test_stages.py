@@ -1,4 +1,11 @@
-"""Automatic stages beside `jax.jit`: `num_task_graph` without any scope."""
+"""Automatic stages beside `jax.jit`: `num_task_graph` without any scope.
+
+Under test: networks with skips, scans, shared weights and empty arrays that the
+compiler cuts by itself. Losses must be within 2e-5 of the magnitude of those of
+`jax.jit`, state after two steps within 1e-4 (3e-2 in bf16); what ranks store
+and send is bounded in bytes. A failure means that a cut changes the result, or
+moves parameters between stages.
+"""
 
 import jax
 import jax.numpy as jnp

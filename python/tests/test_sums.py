@@ -1,4 +1,12 @@
-"""The order in which sums are formed, and what they are accumulated in."""
+"""The order in which sums are formed, and what they are accumulated in.
+
+Under test: reductions, running sums, windows, products and gradients, mostly on
+one rank. The order must not depend on what is fused: bits are compared. Errors
+are judged against NumPy in a wider type, as few units in the last place or one
+rounding, and else against XLA. Seeds are fixed. A failure means that training
+depends on unrelated code, or loses precision with length. Large sums share
+programs, as compiling takes long.
+"""
 
 import jax
 import jax.numpy as jnp

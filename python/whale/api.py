@@ -1,4 +1,12 @@
-"""``wh.jit``: a training step compiled for a cluster."""
+"""``wh.jit``: a training step compiled for a cluster.
+
+In: a step and what its arguments are: donated, static, part of the batch. Out:
+`Jit`, which takes arrays and returns `wh.Array`s, as `jax.jit` does. A program
+is found by the trees, shapes and dtypes of a call, the static values and the
+settings of JAX and Whale. Each new combination is traced and compiled once, and
+kept as long as the `Jit` is. A call that is known costs time linear in its
+leaves; nothing is copied here.
+"""
 
 from __future__ import annotations
 

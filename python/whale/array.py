@@ -1,4 +1,12 @@
-"""``wh.Array``: a result that stays where it was computed until it is read."""
+"""``wh.Array``: a result that stays where it was computed until it is read.
+
+In: the extension's handle of a result and its `Kind` (shape, dtype, part of
+each rank). Out: a `jax.Array` with the members of JAX's own arrays. Shape,
+dtype and placement are known without the elements; members that need them use
+one gathered value. The first read waits for the step and copies the whole value
+into the host's memory, where it is kept; JAX may copy it once more. Later reads
+copy nothing. `gather` also moves what other processes have.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The compiler, in a process of its own: what ends it does not end Python."""
+"""The compiler, in a process of its own: what ends it does not end Python.
+
+In: annotated StableHLO, a cluster, a target. Out: a program directory, or a
+`CompileError` with the compiler's diagnostics or what ended it. Text and
+options travel in a scratch directory, messages come back as lines of JSON; an
+exception here, Ctrl-C too, ends the compiler and what it started. Each call
+costs the start of a process and a copy of the text on disk. Threads may compile
+at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Several processes: each runs this script, and a part of the ranks."""
+"""Several processes: each runs this script, and a part of the ranks.
+
+In: where process 0 listens, and how many processes there are. Out: a job that
+runs steps together, and programs that are the same in all processes. The first
+process compiles; the others compare a digest of their text and receive the
+packed program. Sharing and gathering are collective: all processes call them in
+one order. Sharing costs a pass over the text, and memory for the packed program
+in each process. One process alone pays nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""From a Python function to the text that the compiler reads."""
+"""From a Python function to the text that the compiler reads.
+
+In: a function, the types of its leaves, what is donated, batched and fed back.
+Out: `Lowered`, StableHLO text with JAX's locations and the attributes of Whale,
+which compiles to a `Program`. JAX traces and lowers; the attributes go onto a
+clone of its module. Each lowering traces anew and holds the module twice and
+the text once. Finding the feedback compares each argument with each result of
+the top level; all else is linear in leaves and text. No array is read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""What a program takes and gives: leaves, their types and their trees."""
+"""What a program takes and gives: leaves, their types and their trees.
+
+In: the arguments of a call, or the JSON of a saved program. Out: leaves, their
+shapes and dtypes, and an error that names the first argument that doesn't fit.
+Calls are checked leaf by leaf; an array of the `Kind` that fitted an argument
+before is not looked at again, so a training loop pays for its batches alone.
+Values are converted, which copies them, only where dtype or layout differ.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Cases of arithmetic on elements, and of conversions."""
+"""Cases of arithmetic on elements, and of conversions.
+
+In: a generator of arguments with a seed. Out: for each case a name, a text of
+one small function and its arguments; generate.py adds what XLA gives, and
+run.py judges, by tolerances of each type. Every operation comes with the
+element types that it takes, mostly on numbers that arithmetic goes wrong with.
+A failure means that an element is computed or rounded unlike XLA.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,11 @@ softmax, gradients and what is around them.
 In texts of letters, as in `jnp.einsum`, `b` is a sample, `q` a row, `k` a key,
 `h` a head of keys and values, `g` one of the queries that share it, `d` and `e`
 features.
+
+In: a seed and a size. Out: `Attention`, a function for `jax.jit` with its
+arguments and those that are samples. fuzz.py runs it under XLA and Whale and
+compares, in bf16 within 5e-2. A difference means that a way of writing
+attention is mistaken for another, or is computed wrongly.
 """
 
 from __future__ import annotations

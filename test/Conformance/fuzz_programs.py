@@ -1,4 +1,11 @@
-"""Random functions of arrays, made of every kind of operation."""
+"""Random functions of arrays, made of every kind of operation.
+
+In: a seed and a number of operations. Out: `Program`, a function for `jax.jit`
+with its arguments; each trace draws the same. fuzz.py runs it under XLA and
+Whale and compares. Values know whether they are exact and a bound of them, so
+that what the last bit decides is done with exact numbers alone, and floats stay
+small. A difference is thus a fault. No value has more than 4096 elements.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Cases of operations that move elements: shapes, slices, indices."""
+"""Cases of operations that move elements: shapes, slices, indices.
+
+In: a generator of arguments with a seed. Out: for each case a name, a text of
+one small function and its arguments; generate.py adds what XLA gives, and
+run.py judges. Every element type is moved in many ways: negative padding,
+strides, empty tensors, indices out of bounds. A failure means that an element
+ends in the wrong place, or is changed on its way.
+"""
 
 from __future__ import annotations
 

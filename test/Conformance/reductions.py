@@ -1,4 +1,11 @@
-"""Cases of operations that combine elements: sums, sorts, products."""
+"""Cases of operations that combine elements: sums, sorts, products.
+
+In: a generator of arguments with a seed. Out: for each case a name, a text of
+one small function and its arguments; generate.py adds what XLA gives, and
+run.py judges, by tolerances of each type. Summands of small types can be added
+in any order, so that no rounding in between counts. A failure means that terms
+are left out, taken twice or combined wrongly.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 Every operation in its generic form, with the attributes in a dictionary; what
 the other families lack: several operands, sizes that are operands, programs
 for one process, batch normalization, constants, empty tensors.
+
+In: a generator of arguments with a seed. Out: for each case a name, its text
+and its arguments; generate.py adds what XLA gives, and run.py judges, by
+tolerances of each type. A failure means that a form which the specification
+allows is refused, or means something else to Whale.
 """
 
 from __future__ import annotations

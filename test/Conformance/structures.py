@@ -1,4 +1,11 @@
-"""Cases of operations that are more than arithmetic on elements."""
+"""Cases of operations that are more than arithmetic on elements.
+
+In: a generator of arguments with a seed. Out: for each case a name, a text of a
+small program and its arguments; generate.py adds what XLA gives, and run.py
+judges, by tolerances of each type. There are Fourier transforms, Cholesky
+factors and triangular systems, loops and branches, random bits, and functions
+of CHLO. A failure means that an algorithm or the flow of control is wrong.
+"""
 
 from __future__ import annotations
 

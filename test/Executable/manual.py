@@ -1,5 +1,12 @@
 """Runs shard_map programs under jax on 4 host devices, and compiled by Whale
-from their texts on 1 rank and on 3, and compares."""
+from their texts on 1, 3 and 4 ranks, and compares.
+
+Under test: collectives, loops, branches, nested and partly manual maps, pmap
+and their gradients. Results must be within 2e-5 of those of jax, and have the
+same bits on late devices; arguments have fixed seeds. A failure means that a
+collective has other groups or another order than written. Each of the ten
+programs is compiled for 1, 3 and 4 ranks.
+"""
 
 import os
 import pathlib

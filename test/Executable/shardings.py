@@ -1,6 +1,13 @@
 """Compiles texts that jax.jit prints with shardings of its own, and compares
 what each rank holds of the arguments and the results with jax on as many host
-devices."""
+devices.
+
+Under test: meshes of up to three axes, constraints, and shardings of arguments
+and results. Results must be within 2e-5 of those of jax, on the mesh, on 1 rank
+and on 5; the elements of each argument that a rank holds must be exactly those
+that jax gives it. A failure means that Whale reads a sharding otherwise. Each
+case is compiled four times, but for two that are compiled three times.
+"""
 
 import json
 import os

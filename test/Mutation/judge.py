@@ -1,4 +1,12 @@
-"""Runs mutants, and says whether they end as they should."""
+"""Runs mutants, and says whether they end as they should.
+
+In: a mutant with its files. Out: a word for how it ended, and what is wrong if
+that is a failure. A tool must refuse a mutant with one error, or give what XLA
+gives (within tensors.difference), or for a changed program what the unchanged
+one gave, unless the change says something else is computed. A failure means a
+crash, a hang, or silently wrong results. Costs a compilation and a run of Whale
+and mostly one of XLA.
+"""
 
 from __future__ import annotations
 

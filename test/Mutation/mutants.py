@@ -1,4 +1,10 @@
-"""Makes mutants: inputs of Whale's tools, each changed in a few places."""
+"""Makes mutants: inputs of Whale's tools, each changed in a few places.
+
+In: a kind, a number, a seed and a corpus of texts, clusters, tensors and
+manifests. Out: a folder with changed inputs, and the commands to run on them.
+These decide what is made, so that a failure can be made again by itself. Costs
+a copy of the program directory where that is what is changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Changes texts, JSON and bytes at random, the same for the same generator."""
+"""Changes texts, JSON and bytes at random, the same for the same generator.
+
+In: a random generator, what is to be changed, and mostly another of its kind to
+take parts from. Out: the changed text or bytes, which may be the same. Texts
+are changed by tables of types, extents, numbers and attributes, chosen so that
+many mutants get past the parser; JSON is changed value by value. A change reads
+its input a few times at most.
+"""
 
 from __future__ import annotations
 

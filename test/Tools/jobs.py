@@ -1,4 +1,10 @@
-"""A small step on four ranks, and ways to run it in several processes."""
+"""A small step on four ranks, and ways to run it in several processes.
+
+In: a strategy, a size, a cluster, options of whale-run. Out: a compiled program
+with inputs of a fixed seed; then exit statuses, messages, and the bytes of the
+results, by which tests compare. Also ports, variables as torchrun sets them,
+and what /proc says of processes. Each wait is limited to 120 s.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,11 @@
 """Bundles for machines with a GPU: made, unpacked and checked on a test
-machine, whose kernels are the processor's."""
+machine, whose kernels are the processor's.
+
+The report must call right what is right, and wrong what a test has damaged; it
+must name what a machine lacks and go on. A failure means that a check on real
+GPUs cannot be believed. Needs libdevice for bundles; one is made for most of
+the tests, and compiles several programs.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,11 @@
 """Ranks on GPUs of a test machine, in one process and in several: NCCL gives
-the bits that the host gives, and an end of one process ends all."""
+the bits that the host gives, and an end of one process ends all.
+
+Results must have the same bits for each transport and number of processes, and
+be within 1e-4 of the magnitude of those on processors; a killed process must
+end its job within 10 s, with its name. A failure means that ranks on GPUs
+exchange wrong data, or that a job hangs. Needs libdevice.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,11 @@
 """Which processes become a job: what they must have in common, what variables
-say of them, and who may join."""
+say of them, and who may join.
+
+Processes must end with one equal error where options, bits or programs differ,
+and run where they agree; strangers on the port must neither stop a job nor cost
+it files. Secrets must be equal and must not be printed. A failure means that a
+job mixes other results, can be joined from outside, or never starts.
+"""
 
 from __future__ import annotations
 

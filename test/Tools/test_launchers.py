@@ -1,4 +1,11 @@
-"""The same program under launchers of others, and on several hosts."""
+"""The same program under launchers of others, and on several hosts.
+
+Results must have the bits of one process, under mpirun with UCX and with MPI,
+and on hosts that are namespaces with links of their own; whoever dies or is cut
+off must be named, and all must end in time. A failure means wrong bits, or jobs
+that hang, between machines. Needs mpirun; tests on hosts need root and
+iproute2, or are skipped. Slowed links and waits for deaths take seconds each.
+"""
 
 from __future__ import annotations
 

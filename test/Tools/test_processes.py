@@ -1,5 +1,11 @@
 """Ranks in several processes give the bits of ranks in one, and an end of one
-process ends all with one error."""
+process ends all with one error.
+
+Bits are compared for 1 to 4 processes. A process that is killed or stopped must
+be named in the error, all must end, and no shared memory or file may be left. A
+failure means wrong results, a hang, or leftovers that fill a machine. Deaths at
+random moments have numbered seeds: one for each launcher, or fifty with --full.
+"""
 
 from __future__ import annotations
 

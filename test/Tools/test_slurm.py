@@ -2,6 +2,11 @@
 
 It needs Debian's slurmctld, slurmd, slurm-client, slurm-wlm-basic-plugins (for
 ``--mpi=pmix``) and munge, and root.
+
+Results must have the bits of one process, with PMIx and with WHALE_HOST; a
+killed task must be named, and all must end within 10 s. A failure means that
+Whale misreads what Slurm says of tasks and cores. Long tests only; the daemons
+are started once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""What the tools write is whole or not there, whatever ends or stops them."""
+"""What the tools write is whole or not there, whatever ends or stops them.
+
+Under test: programs, results and dumps that are written while tools are killed,
+disks are full, or others read and write them. Afterwards the program must run
+and give exactly the old or the new result, with no other file beside it, and a
+failure must be one error. A failed test means that a user can lose a program,
+or read half of one. Needs a C compiler; some tests mount a file system.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Prints a program that is deep, long or large in one way: deep.py KIND N."""
+"""Prints a program that is deep, long or large in one way: deep.py KIND N.
+
+In: a kind and a number N. Out: a text on standard output, for which deep.test
+says whether it must compile in time or be refused with which error. The text
+grows in proportion to N, but what it stands for may be exponential in N
+(doubling, aliases): a compiler that expands it would not end.
+"""
 
 from __future__ import annotations
 
