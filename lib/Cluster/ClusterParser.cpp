@@ -12,6 +12,7 @@
 // found by counting values up to the offending one. Linear in the length of the
 // text.
 //
+//===----------------------------------------------------------------------===//
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Cluster/ClusterRanges.h"

@@ -6,9 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: a linalg.generic on tensors of static shapes, with the operations that
+// are fused with it. Out: a whale.kernel that computes it: loops for a
+// processor (build), or blocks of threads for a GPU (buildBlocks).
+//
 // Every access is a linear function of the loop counters on a flat buffer, so
 // what the loops are (which dimensions merge, which is innermost, where a load
 // can be) follows from coefficients alone.
+//
+// Cost: the analysis compares the coefficients of all accesses, a few times for
+// each loop. The body is emitted once for each element that is unrolled: on a
+// GPU up to about kUnrolledBody operations. When the kernel runs, the body is
+// computed once for each point of the nest, and a load is outside of all loops
+// that it does not depend on.
 //
 //===----------------------------------------------------------------------===//
 

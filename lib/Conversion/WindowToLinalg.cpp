@@ -6,7 +6,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// reduce_window, in linear time where it is a running reduction.
+// In: a reduce_window. Out: loops or a kernel that compute it, on a processor
+// or, with `blocks`, on a GPU.
+//
+// There are four forms. Where the window is a whole axis and padded on one
+// side, the result is a running reduction (RunningToKernel.cpp; on a GPU
+// lowerRunningBlocks). Where every element of every window is in the input and
+// a window has more than kSumBlock of them, input and window are a nest of
+// loops like that of a reduction, and the sums are shared out as there.
+// Otherwise a kernel walks the window of each result, and skips what is
+// outside: in blocks (SumOrder.h), if there are more than kSumBlock terms and
+// the sum is rounded as coarsely as they are, else term by term.
+//
+// Cost: the kernel is built in time linear in rank and operands, times the
+// levels of blocks. It reads each element of each window: the result's size
+// times the window's. A running reduction on a processor takes time linear in
+// the input.
 //
 //===----------------------------------------------------------------------===//
 

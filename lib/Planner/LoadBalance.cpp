@@ -14,6 +14,7 @@
 // of the search over T, each with a binary search over the grains for each
 // device.
 //
+//===----------------------------------------------------------------------===//
 
 #include "whale/Planner/LoadBalance.h"
 #include "Fail.h"

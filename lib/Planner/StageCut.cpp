@@ -13,6 +13,7 @@
 // are moved as long as that improves the sums. Cost: stages times the square of
 // the positions, of which there are at most some hundreds.
 //
+//===----------------------------------------------------------------------===//
 
 #include "whale/Planner/StageCut.h"
 #include "Fail.h"

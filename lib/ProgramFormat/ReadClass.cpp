@@ -6,9 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decodes the buffers and locals of a rank class: types, offsets, per-rank
-// constants. Checks that each buffer is inside its memory and that shards match
-// the boxes of the class's ranks. Linear in the size of the text.
+// In: the JSON of a rank class, and what the readers before have made of
+// arguments, results, ranks and functions. Out: the RankClass, with its
+// buffers, locals, runs and instructions; or an error that names the field.
+//
+// This file decodes buffers: types, offsets, per-rank constants. It checks that
+// each is inside its memory and that shards match the boxes of the class's
+// ranks. Locals and runs are ReadFunction.cpp's, instructions
+// ReadInstructions.cpp's.
+//
+// Cost: linear in the size of the text; besides, each buffer in an argument or
+// result is compared with the box of each rank of the class: buffers times
+// ranks.
 //
 //===----------------------------------------------------------------------===//
 

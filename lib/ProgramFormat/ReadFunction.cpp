@@ -6,10 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decodes functions, the offsets of their locals in classes, and runs of them.
+// In: the JSON of functions, of the places that classes have for their locals,
+// and of the runs of functions in classes. Out: functions, and runs of which
+// each is known to fit its function.
+//
 // A function's checks give the sizes of its operands, results and locals and
 // the pairs of them that must not overlap; each run is checked against these.
-// Linear in the size of the text.
+//
+// Cost: linear in the size of the text, but that a run also checks all pairs of
+// its function: runs times pairs. Pairs are of an input and an output of one
+// instruction, each kept once.
 //
 //===----------------------------------------------------------------------===//
 

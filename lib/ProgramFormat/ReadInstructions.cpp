@@ -6,9 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decodes the instructions of a class or function and checks each against its
-// buffers: sizes, types, strides, overlap, and that each started transfer is
-// waited for. Linear in the size of the text.
+// In: the JSON of a list of instructions, and the buffers of the class or
+// function that it belongs to. Out: the instructions; or an error that names
+// the field.
+//
+// Each instruction is checked against its buffers: sizes, types, strides,
+// overlap, and that each started transfer is waited for. Whether two buffers
+// overlap is known at once in a class. In a function it depends on who runs it:
+// the pair is kept, for ReadFunction.cpp to check in each run.
+//
+// Cost: linear in the size of the text, but that each output of an instruction
+// is compared with all its inputs.
 //
 //===----------------------------------------------------------------------===//
 

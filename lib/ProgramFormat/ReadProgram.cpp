@@ -6,9 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decodes the top level of a manifest: arguments, results, ranks, origins and
-// kernels; then calls the readers of channels, functions and classes. Linear in
-// the size of the text.
+// In: the text of a manifest, a function that reads the other files of the
+// program, and, if not all are wanted, the ranks that are. Out: a Program that
+// is safe to run; or an error that names the file and field.
+//
+// This file decodes the top level: arguments, results, ranks, origins and
+// kernels. It expands short lists, and calls the readers of channels, functions
+// and classes, in an order in which each finds what it refers to. A program
+// that is read whole is checked at last for transfers that wait for one another
+// (CheckTransfers.cpp).
+//
+// Cost: linear in the size of the text, with short lists as long as what they
+// stand for. A layout that is given by name is searched among all arguments and
+// results before it: quadratic in these. The checks of transfers state their
+// own cost.
 //
 //===----------------------------------------------------------------------===//
 

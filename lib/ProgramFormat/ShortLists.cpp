@@ -6,6 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: a JSON value with lists of elements that are alike. Out: the same with
+// short lists: the first element of each form, and for each element its form
+// and the differences of its integers to those of the last one of this form.
+// ListExpander reads them back.
+//
 // Two elements have the same form if they differ in the values of integers
 // alone. The integers of an element are numbered in the order of its text, with
 // the fields of objects in the order of their names: readers needn't keep

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: the layouts decided so far, parameters that are split, and the uses of a
 // value. Out: further ways to split an operation, layouts that are wished for,

@@ -6,6 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: the calls of each segment in a schedule, with the buffers of their
+// operands and results, and the requests for these. Out: a layout of its locals
+// for each call, requests for the locals and, once these have offsets, the
+// offsets of the locals in each layout.
+//
 // Each layout asks for places of its own for the large locals of a segment; the
 // small ones are at the same places in all of them. Linear in calls and in what
 // they read and write, times the logarithm.

@@ -6,6 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: a target, and what a writer makes of it in a staging directory beside it.
+// Out: the target replaced whole by a commit, or as it was. What dead writers
+// have left for the same target is removed.
+//
 // Other processes may write or clean up the same target at any time. So a name
 // changes by a single call of the file system, which is tried again where the
 // target has changed meanwhile; a lock counts only if its file is still the one
@@ -14,6 +18,11 @@
 // A mutex guards the renames: a signal's thread takes it for good before it
 // removes what this process has staged. Only what replaces something is brought
 // to the disk before, one fsync for each file.
+//
+// Cost: the start lists the directory of the target, and removes what has been
+// left there. A commit is a rename or an exchange of names, whatever the size,
+// and is tried again at most 1000 times while others change the target. Removal
+// takes time linear in the files.
 //
 //===----------------------------------------------------------------------===//
 

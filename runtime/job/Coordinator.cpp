@@ -17,6 +17,10 @@
 // that is silent, or whose ranks do not go on in a step, is one after the
 // limit.
 //
+// Cost: each turn of the loop looks at all connections and members, each frame
+// of a gathering at all members. What processes have given is joined once all
+// have, and sent whole to each: the square of the processes, times a text.
+//
 //===----------------------------------------------------------------------===//
 
 #include "job/Coordinator.h"

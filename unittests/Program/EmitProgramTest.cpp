@@ -5,6 +5,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Under test: emitProgram with `verify`, which reads the program that it has
+// written and checks it. In: modules of one schedule with its buffers, as text,
+// once right and once wrong: two buffers that overlap in the arena, a call of a
+// library with a tensor of another size. The libraries are a class of this
+// file.
+//
+// A test passes if the right module is written without a diagnostic, and the
+// wrong one is refused with exactly the expected message. emitProgram must
+// succeed if and only if there is no diagnostic. Cost: a small program
+// directory in the tests' temporary folder; no kernel is compiled.
+//
+//===----------------------------------------------------------------------===//
 
 #include "whale/Program/EmitProgram.h"
 

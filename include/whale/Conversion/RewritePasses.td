@@ -7,7 +7,16 @@
 //===----------------------------------------------------------------------===//
 //
 // Passes that replace operations by others of StableHLO, which have a kernel or
-// a function of a library.
+// a function of a library. In: functions and schedules of StableHLO on local
+// shapes. Out: the same, without operations that no kernel or library has, or
+// that are slow as they are: convolutions in the form of the libraries or as
+// products, scatters and windows in parts of a limited size.
+//
+// Cost: each pass is a walk over a function. What it adds is computed when the
+// program runs: transposes and reversals read and write a tensor once, loops of
+// scatters and windows in several steps keep what is between them in memory.
+// Each description has an example that a test runs. How a pass works is told in
+// the file of its name in lib/Conversion.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,6 +12,7 @@
 // linear in the number of steps, but for a logarithmic factor.
 // `docs/schedules.md` describes the schedules.
 //
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_PLANNER_SCHEDULE_H
 #define WHALE_PLANNER_SCHEDULE_H

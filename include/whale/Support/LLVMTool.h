@@ -12,6 +12,9 @@
 // status 1, including those that LLVM reports in a form of its own (wrong
 // options, fatal errors, memory exhaustion).
 //
+// Cost: 1 MiB of memory is kept for the case that there is no more. While the
+// command line is parsed, standard error goes to a file in memory.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_SUPPORT_LLVMTOOL_H

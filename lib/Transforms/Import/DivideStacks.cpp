@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: @main, whose operations have strategies, and a cluster. Out: for an
 // argument of which each stage uses other rows only, an argument for each

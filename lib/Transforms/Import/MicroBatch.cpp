@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: @main with strategies and phases, and the number of micro-batches. Out:
 // what depends on the samples in loops over micro-batches, everything else

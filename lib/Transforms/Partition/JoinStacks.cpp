@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: the schedules of all rank classes, with the pieces of whale-divide-stacks
 // among their arguments and results. Out: each stack of pieces as one argument

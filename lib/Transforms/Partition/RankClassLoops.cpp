@@ -6,6 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: loops over micro-batches, with the order of this rank's stage. Out: in
+// the schedule of the rank class calls of segments, collectives between them,
+// and the sums and values that leave the loop.
+//
 // The part of RankClassBuilder that writes segments and loops over
 // micro-batches: opens and closes segments, calls them, and writes or repeats
 // the turns of each moment.
@@ -15,6 +19,12 @@
 // reduced over devices behind the loop, segments end behind about every bucket
 // of such terms, in about 8 parts at most, so that the first reductions can
 // begin before the last terms are there.
+//
+// Cost: a turn that is written looks, after each of its operations, at all sums
+// of the loop: operations times sums. A turn that is repeated is first compared
+// with those of its kind that are known, by the state of the values that they
+// have seen; then it costs its calls with their operands. At the end of a loop
+// all that each moment yields is looked at.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: loops over micro-batches, whose task graphs have devices. Out: for each
 // set of devices the order of its forwards, backwards and gradients of weights.

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: the schedules of all rank classes. Out: success, or the error that no
 // single operation can see: that taken together they are no program. Each

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: @main with task graphs on virtual devices, or with shardings on a mesh
 // that the program names. Out: a placement of each operand, result and

@@ -12,6 +12,9 @@
 // workspace, the algorithm and epilogues are checked as cublasLt.h documents
 // them; epilogues only of dense results.
 //
+// Cost: a product costs what the processor's library takes for it, under the
+// machine's lock.
+//
 //===----------------------------------------------------------------------===//
 
 #include "cuda/test/Machine.h"

@@ -8,10 +8,14 @@
 //
 // In come descriptors, which keep what is set; out goes an operation of a
 // stream for each plan that is executed, computed by the definition: one loop
-// nest for the convolution and both of its gradients; DnnGraph.h has
-// other graphs. Heuristics name four engines: one that is not deterministic,
-// one that rounds f32 to TF32, one that wants more workspace than there is, and
-// one that is as it should be.
+// nest for the convolution and both of its gradients; DnnGraph.h has other
+// graphs. Heuristics name four engines: one that is not deterministic, one that
+// rounds f32 to TF32, one that wants more workspace than there is, and one that
+// is as it should be.
+//
+// Cost: a convolution is all multiplications of its definition, one after the
+// other in f64, and a sum in f64 for each element of the result: meant for
+// small tensors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,6 +10,10 @@
 // the definitions say, in f64, rounded where a tensor is of a narrower type.
 // All of a tensor is computed, also what no real engine keeps.
 //
+// Cost: every tensor of the graph is in memory at once, in 8 bytes for each
+// element. A product is computed by its definition, one multiplication after
+// the other.
+//
 //===----------------------------------------------------------------------===//
 
 #include "cuda/test/DnnGraph.h"

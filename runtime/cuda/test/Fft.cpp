@@ -12,6 +12,9 @@
 // during a capture, an execution without a work area, data that is not aligned.
 // The input of a transform to real numbers is overwritten, since cuFFT may.
 //
+// Cost: the transform on the processor, under the machine's lock, and writing
+// over the input of one to real numbers.
+//
 //===----------------------------------------------------------------------===//
 
 #include "cuda/Gpu.h"

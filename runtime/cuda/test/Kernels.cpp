@@ -13,6 +13,10 @@
 // that a kernel uses is known when it is launched: that of its buffers, or what
 // its threads would use.
 //
+// Cost: loading a module searches its text once for each kernel, and a cubin
+// among all that the machine was given. A launch costs what its threads
+// compute, one after the other, under the machine's lock.
+//
 //===----------------------------------------------------------------------===//
 
 #include "cuda/test/DriverCalls.h"

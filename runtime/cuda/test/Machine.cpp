@@ -15,6 +15,9 @@
 // at once. The GPUs' threads wait for one another if all have asked many times,
 // in vain, since the last change, and no operation can run: a fault, too.
 //
+// Cost: an operation looks up each range that it uses. While the host waits,
+// each step looks at all streams to run one operation.
+//
 //===----------------------------------------------------------------------===//
 
 #include "cuda/test/Machine.h"

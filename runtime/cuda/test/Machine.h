@@ -30,6 +30,9 @@
 // A fault is kept (takeFaults), and all later calls fail with it, as after an
 // error of a real GPU. One lock guards it all: ranks compute in turn.
 //
+// Cost: the work of all GPUs is done on the processor, one operation at a time.
+// The clocks of bytes are kept by ranges, which are cut where uses differ.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_CUDA_TEST_MACHINE_H

@@ -16,6 +16,11 @@
 // communicator that is used before it is ready, a group that is not closed,
 // memory that is not of the communicator's GPU.
 //
+// Cost: a group is asked whether it can go on whenever it is the first of its
+// stream: a look at each of its sends and receives. Each byte is copied once,
+// by way of a file between processes. Meetings are kept as long as their
+// communicator: memory grows with the sends.
+//
 //===----------------------------------------------------------------------===//
 
 #include "cuda/test/DriverCalls.h"

@@ -11,6 +11,8 @@
 // the shapes that cuSOLVER has are checked as its documentation states them.
 // Its routines may wait for the stream: during a capture they are a fault.
 //
+// Cost: that of LAPACK on the processor, under the machine's lock.
+//
 //===----------------------------------------------------------------------===//
 
 #include "cuda/Gpu.h"

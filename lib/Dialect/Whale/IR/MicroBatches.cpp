@@ -6,9 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifies whale.micro_batches: the numbers and types of operands, arguments,
-// yielded values and results, and the order of a pipeline. Linear in the number
-// of values times moments, and in the steps of the order.
+// In: a whale.micro_batches. Out: success, or the error of the first constraint
+// that is violated: the numbers and types of operands, arguments, yielded
+// values and results, and the order of a pipeline.
+//
+// Cost: linear in the number of values times moments, and in the steps of the
+// order.
 //
 //===----------------------------------------------------------------------===//
 

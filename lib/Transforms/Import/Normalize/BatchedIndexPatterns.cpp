@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: a gather or scatter whose indices are concatenated, one of them an iota.
 // Out: the same with a batching dimension in place of that index.

@@ -6,12 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// In: operations that move elements, and constants. Out: fewer of them, with
+// the same results.
+//
 // Pairs of broadcasts, reshapes or transposes become one; those that change
 // nothing go. Constants are folded where that makes nothing larger: splats
 // through all, others through reshape and transpose only, in time linear in
 // their elements. A conversion of a splat to a float type is folded, rounded to
 // the nearest; one that overflows is left to the target. `dot` becomes
 // `dot_general`.
+//
+// Cost: each pattern looks at an operation and at those that make its operands.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In: a module with meshes and shardings as JAX prints them. Out: a hint for
 // whale-propagate: one mesh stays, with the shardings of @main's arguments and

@@ -5,6 +5,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: the block of a micro-batch, with its task graphs. Out: in place of a
+// backward task graph two: what other task graphs wait for, and, with
+// whale.weight_gradient, what can be computed later.
+//
+// An operation can wait if all its uses are in operations that can wait, or if
+// the task graph yields it and the end of the micro-batch alone uses that. So
+// one walk from the last operation to the first finds all of them. What they
+// read of the others becomes a result of the first part. Each part gets its
+// share of the FLOPs. A task graph stays whole if all of it can wait, or
+// nothing.
+//
+// Cost: linear in operations and their uses, but that each value that goes from
+// the first part to the second is searched among the results of the first:
+// quadratic in these.
+//
+//===----------------------------------------------------------------------===//
 
 #include "SplitWeightGradients.h"
 

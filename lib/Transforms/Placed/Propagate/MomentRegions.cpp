@@ -5,6 +5,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// In: loops over micro-batches, and for each micro-batch the first one that has
+// the same shares. Out: loops in which micro-batches that differ have regions
+// of their own.
+//
+// A loop becomes another one, with a copy of a region for each kind of
+// micro-batch that uses it. The FLOPs and bytes of its task graphs are shared
+// out by the number of micro-batches. countVariants says how many kinds there
+// may be, by the size of the program.
+//
+// Cost: each loop that changes is copied: its operations times the kinds.
+// Finding the first micro-batch of a region is linear in the micro-batches.
+//
+//===----------------------------------------------------------------------===//
 
 #include "MomentRegions.h"
 

@@ -8,7 +8,19 @@
 //
 // The schedule of a rank class, and the operations that a rank executes, other
 // than collectives: launches of compiled kernels, calls of library routines,
-// and views. Tensors are values here; buffers are assigned later.
+// products and convolutions of libraries, and views. Tensors are values here;
+// buffers are assigned later.
+//
+// In: whale-partition makes schedules of StableHLO and collectives on local
+// shapes; the passes of lib/Conversion replace StableHLO by the other
+// operations. Out: whale-plan-buffers adds buffers as attributes, and
+// lib/Program writes each operation as an instruction of
+// docs/program-format.md.
+//
+// Each description lists all constraints. The verifiers are in
+// lib/Dialect/Whale/IR/WhaleProgramOps.cpp. Cost: each looks at one operation
+// with its types, and is linear in these; that of a launch also looks up its
+// kernel by name.
 //
 //===----------------------------------------------------------------------===//
 
