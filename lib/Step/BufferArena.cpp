@@ -51,7 +51,8 @@ constexpr size_t fewRequests = 512;
 constexpr size_t manyPieces = 4096;
 
 /// An order by length of life. Each suits some programs best; those that suited
-/// most of the plans of large pipelines come first.
+/// most of the plans of large pipelines come first. A ratio near 1 makes length
+/// of life alone decide, a very large one birth alone; these are in between.
 struct LifeOrder {
   /// Lives of one class differ by at most so many times.
   double ratio;
@@ -62,7 +63,10 @@ struct LifeOrder {
 constexpr LifeOrder lifeOrders[] = {{4, false, false},  {4, true, false},
                                     {2, false, true},   {2, true, true},
                                     {1.5, true, false}, {2.5, false, false}};
-/// Values of less than one part in this many of the largest are small.
+/// Values of less than one part in this many of the largest are small: they are
+/// placed last, into gaps. A thousand of them take no more than the largest. A
+/// smaller number would take values that need room of their own for small ones;
+/// a larger one lets small ones cut up the room that large ones need.
 constexpr int64_t smallShare = 1024;
 
 class Packer {
@@ -301,7 +305,10 @@ void Packer::runLives() {
     auto key = [&](size_t r) -> std::pair<int64_t, int64_t> {
       if (!isOnce(r) || requests[r].bytes < largest / smallShare)
         return {0, met[r]};
-      // What lives almost all the time is the first class.
+      // What lives almost all the time, four fifths of it, is the first class:
+      // little else can use its room before or after. With a larger bound,
+      // values that are dead for a good part of the time would be among these;
+      // with one near 1, only what lives from the very beginning to the end.
       double times = double(horizon) / double(lengthOf(r));
       int64_t number = times >= 1.25;
       while ((times /= lives.ratio) >= 1)
@@ -322,6 +329,10 @@ std::vector<int64_t> Packer::run(int64_t &reached, int64_t limit,
   best.assign(requests.size(), 0);
   least = mostAlive(requests, segments, alignment);
   size = this->limit = limit;
+  // Turns can reach what is alive at once, so that next to nothing may be
+  // wasted: 0.05%, 40 MB of an arena of 80 GB. If more might be, memory would
+  // be lost that another order may save. Less isn't worth another packing,
+  // whose time is quadratic in the buffers.
   goodShare = how == ArenaOrder::Turns ? 2000 : kWasteShare;
   if (how == ArenaOrder::Turns)
     runTurns();

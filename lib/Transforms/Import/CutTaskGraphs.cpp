@@ -82,6 +82,10 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
              << "num_task_graph = " << count << ": can't cut " << counted
              << " forward operations with FLOPs into " << count
              << " task graphs; set num_task_graph to at most " << counted;
+    // Bounds the planner's time, which is cubic in the number of task graphs:
+    // it looks at twice as many positions, and for each task graph at all pairs
+    // of them, here about 1024 * 2048^2 / 2 = 2^31. Twice as many task graphs
+    // would take eight times as long. The limit is generous.
     constexpr int64_t kMost = 1024;
     if (count > kMost)
       return emitError(first) << "num_task_graph = " << count

@@ -290,6 +290,11 @@ bool MeshBalancer::isWithinMemory() const {
 /// needed less than expected may need more with another share: that is counted
 /// on only where nothing else is left.
 void MeshBalancer::limitWithCaution(ArrayRef<Mesh *> meshes) {
+  // Reserves are parts of what is expected to be needed. The first is about
+  // twice the error that corrections mostly leave: a larger one would take
+  // shares from devices for errors that are rare. Each further one is half as
+  // large, where there is not so much memory. The sixth, 0.2%, is the last:
+  // less is small beside that error, and each try shares out all meshes anew.
   SmallVector<Caution> cautions;
   if (fit.isCorrected)
     for (double leastScale : {1.0, 0.0})

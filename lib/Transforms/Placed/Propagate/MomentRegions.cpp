@@ -28,6 +28,12 @@ using namespace mlir;
 using namespace whale;
 
 int64_t whale::countVariants(func::FuncOp function) {
+  // All later passes work on each kind's copy of the loops' operations. So the
+  // first bounds their number in all copies together: a larger one makes large
+  // programs slow to compile, a smaller one lets fewer of them rotate shares.
+  // The second bounds the kinds of small programs, and with them the period of
+  // a rotation: over 32 micro-batches together, shares are right to one sample.
+  // It is generous. From 625 operations on the first is the tighter bound.
   constexpr int64_t kMostOperations = 20000, kMostVariants = 32;
   int64_t operations = 0;
   for (auto loop : function.getOps<MicroBatchesOp>())
