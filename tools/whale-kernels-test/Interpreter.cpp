@@ -200,8 +200,7 @@ LogicalResult Interpreter::launch(Operation &op) {
 LogicalResult Interpreter::multiply(Operation &op) {
   auto matmul = cast<MatmulOp>(op);
   auto isRead = [](Type type) {
-    return type.isF32() || (isa<FloatType>(type) && type.isIntOrFloat() &&
-                            type.getIntOrFloatBitWidth() == 16);
+    return type.isF32() || type.isF16() || type.isBF16();
   };
   if (op.getNumOperands() != 2 || op.getNumResults() != 1 ||
       !llvm::all_of(
