@@ -13,8 +13,6 @@
 #include <algorithm>
 #include <cassert>
 
-using namespace llvm;
-
 /// Four registers of AVX-512 (eight of AVX2): as many sums are then on their
 /// way at a time. One or a half is enough for a sum that is short.
 static constexpr int64_t kLaneBits[] = {2048, 512, 256};
@@ -35,8 +33,9 @@ static int64_t getLanes(int64_t size, unsigned bits) {
   return 1;
 }
 
-whale::SumOrder whale::getSumOrder(ArrayRef<int64_t> sizes,
-                                   ArrayRef<bool> reduced, unsigned bits) {
+whale::SumOrder whale::getSumOrder(llvm::ArrayRef<int64_t> sizes,
+                                   llvm::ArrayRef<bool> reduced,
+                                   unsigned bits) {
   assert(sizes.size() == reduced.size() && "a dimension is reduced or not");
   SumOrder order;
   order.groups.assign(sizes.size(), -1);
@@ -87,7 +86,7 @@ whale::SumOrder whale::getSumOrder(ArrayRef<int64_t> sizes,
       order.chunks.push_back({group, unit, count, level});
       run *= count;
       unit *= count;
-      rest = divideCeil(rest, count);
+      rest = llvm::divideCeil(rest, count);
     }
   }
   return order;

@@ -53,9 +53,9 @@ namespace {
 /// What an operation depends on.
 enum Source : unsigned { None = 0, State = 1, Data = 2 };
 
-class Finder {
+class UnitFinder {
 public:
-  Finder(const Step &step, func::FuncOp main)
+  UnitFinder(const Step &step, func::FuncOp main)
       : step(step), main(main), body(&main.front()) {}
 
   StepUnits run() {
@@ -208,7 +208,7 @@ private:
 } // namespace
 
 StepUnits findUnits(const Step &step, func::FuncOp main) {
-  return Finder(step, main).run();
+  return UnitFinder(step, main).run();
 }
 
 } // namespace whale

@@ -146,9 +146,9 @@ StrategyAttr strategyOf(Operation *op) {
   return op->getAttrOfType<StrategyAttr>(kStrategyAttr);
 }
 
-class Finder {
+class StackFinder {
 public:
-  explicit Finder(func::FuncOp main)
+  explicit StackFinder(func::FuncOp main)
       : main(main), body(&main.front()), feeds(findFeedback(main)) {
     for (Operation &op : *body)
       if (phaseOf(&op) == Phase::Forward)
@@ -379,7 +379,7 @@ private:
 std::optional<Stack>
 findStack(func::FuncOp main, ArrayRef<StackCut> known,
           llvm::function_ref<bool(const StackCut &)> isApart) {
-  return Finder(main).run(known, isApart);
+  return StackFinder(main).run(known, isApart);
 }
 
 } // namespace whale

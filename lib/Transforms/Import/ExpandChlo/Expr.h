@@ -25,7 +25,11 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/ArrayRef.h"
 
+#include <limits>
+
 namespace whale::elementwise {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 class Expr {
 public:

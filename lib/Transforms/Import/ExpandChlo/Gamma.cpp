@@ -34,7 +34,6 @@ constexpr double kBernoulli[] = {
 
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// log(z + g + 1/2), precise also where z is much smaller than g.
 Expr logOfT(Expr z) {

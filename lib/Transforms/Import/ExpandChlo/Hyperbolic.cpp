@@ -47,8 +47,6 @@ constexpr double kLargeF64[] = {
     -3.882564808877691e-06,  -0.00011058893876262371, -0.009761097491361469,
     0.7785762350182801};
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 } // namespace
 
 Expr besselI1e(Expr x) {
