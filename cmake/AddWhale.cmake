@@ -37,7 +37,8 @@ if(WHALE_BUILD_TESTS)
     ${CMAKE_SOURCE_DIR}/include/whale/ProgramFormat/Program.h)
 endif()
 
-# add_whale_library(NAME SOURCES... [SEPARATE] [DEPENDS TARGETS...] [LINK LIBRARIES...])
+# add_whale_library(NAME [SEPARATE] SOURCES... [DEPENDS TARGETS...]
+#                   [LINK LIBRARIES...])
 # A static library of the compiler; it registers itself in WHALE_LIBS. Each file
 # compiles the templates of MLIR that it uses: eight together take two thirds of
 # the time of eight. SEPARATE is for where names of one would hide another's.

@@ -94,7 +94,7 @@ grown = resident("VmHWM") - before
 assert grown > peak // 2, f"grew by {grown} bytes, planned are {peak}"
 # The caller's own arrays. Their copies, made before the call returns, are the
 # buffers of the plan.
-grown -= (4 * 1024 + 2 * 512) * 1024 * 4
+grown -= (4 * 1024 + 512) * 1024 * 4
 assert grown <= limit, f"grew by {grown} bytes, planned are {peak}"
 print(*(b - a for a, b in zip(counts[1:], counts[2:])))
 """
