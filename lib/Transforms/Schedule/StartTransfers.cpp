@@ -95,6 +95,12 @@ private:
 
 } // namespace
 
+/// Whether nothing of what others receive is for this class.
+static bool isEmpty(CollectiveOp op) {
+  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  return type.getNumElements() == 0;
+}
+
 size_t ClassSchedule::firstUseOf(Value value) {
   size_t first = ops.size();
   for (Operation *user : value.getUsers()) {
@@ -187,7 +193,8 @@ void ClassSchedule::read(Ahead ahead) {
       use = findUse(collective, isGather);
     if (ahead == Ahead::Nothing || (isGather && ahead != Ahead::Gathers))
       use.reset();
-    if (use && !use->ready && ahead == Ahead::Sends) {
+    // An empty share takes no memory, wherever it is received.
+    if (use && !use->ready && ahead == Ahead::Sends && !isEmpty(collective)) {
       use->start = TransferStart::Fixed;
       // What no instruction uses.
       if (use->needed == ops.size())
@@ -340,10 +347,11 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
     }
     // Ranks may need what they receive together at different times, or another
     // rank may need what one has to hold back for a loop.
-    if (!order) {
-      readAll(schedules, Ahead::Nothing);
-      order = orderAll(schedules, seconds);
-    }
+    for (Ahead other : {Ahead::Receives, Ahead::Nothing})
+      if (!order) {
+        readAll(schedules, other);
+        order = orderAll(schedules, seconds);
+      }
     if (!order) {
       classes.front().emitError(
           "the rank classes wait for one another's transfers in a circle");

@@ -86,3 +86,75 @@ module {
     whale.return
   }
 }
+
+// -----
+
+#source = #whale.placement<[2] replicate 1 on [2]>
+#both = #whale.placement<[2] split 0 (1, 1) on [0, 1]>
+#first = #whale.placement<[2] split 0 (2, 0) on [0, 1]>
+module {
+  module @kernels {
+    func.func private @k0(memref<2xf32>, memref<1xf32>, index, index)
+    func.func private @k1(memref<1xf32>, memref<1xf32>, index, index)
+  }
+  // A share that is empty on a rank is received there when others receive it:
+  // nothing waits for it.
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0] @rank_class_0() -> tensor<1xf32> {
+    // CHECK: whale.send_recv channel 0
+    // CHECK: whale.launch @k1
+    // CHECK: whale.send_recv channel 1
+    // CHECK: whale.launch @k0
+    %0 = whale.send_recv channel 0 from #source to #both : () -> tensor<1xf32>
+    %1 = whale.launch @k1(%0) : (tensor<1xf32>) -> tensor<1xf32>
+    %2 = whale.send_recv channel 1 from #source to #first : () -> tensor<2xf32>
+    %3 = whale.launch @k0(%2) : (tensor<2xf32>) -> tensor<1xf32>
+    whale.return %3 : tensor<1xf32>
+  }
+  whale.schedule ranks [1] @rank_class_1() -> tensor<1xf32> {
+    %0 = whale.send_recv channel 1 from #source to #first : () -> tensor<0xf32>
+    %1 = whale.send_recv channel 0 from #source to #both : () -> tensor<1xf32>
+    %2 = whale.launch @k1(%1) : (tensor<1xf32>) -> tensor<1xf32>
+    whale.return %2 : tensor<1xf32>
+  }
+  whale.schedule ranks [2] @rank_class_2(%x: tensor<2xf32>) {
+    whale.send_recv %x channel 0 from #source to #both : (tensor<2xf32>) -> ()
+    whale.send_recv %x channel 1 from #source to #first : (tensor<2xf32>) -> ()
+    whale.return
+  }
+}
+
+// -----
+
+#source = #whale.placement<[4] replicate 1 on [2]>
+#both = #whale.placement<[4] replicate 2 on [0, 1]>
+module {
+  module @kernels {
+    func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+  }
+  // Ranks that use two values in another order can't both receive each where it
+  // is used: receives start early, as without `late`.
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  whale.schedule ranks [0] @rank_class_0() -> tensor<4xf32> {
+    // CHECK: whale.send_recv channel 0
+    // CHECK: whale.send_recv channel 1
+    // CHECK: whale.launch
+    %0 = whale.send_recv channel 0 from #source to #both : () -> tensor<4xf32>
+    %1 = whale.launch @k0(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = whale.send_recv channel 1 from #source to #both : () -> tensor<4xf32>
+    %3 = whale.launch @k0(%2) : (tensor<4xf32>) -> tensor<4xf32>
+    whale.return %3 : tensor<4xf32>
+  }
+  whale.schedule ranks [1] @rank_class_1() -> tensor<4xf32> {
+    %0 = whale.send_recv channel 1 from #source to #both : () -> tensor<4xf32>
+    %1 = whale.launch @k0(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = whale.send_recv channel 0 from #source to #both : () -> tensor<4xf32>
+    %3 = whale.launch @k0(%2) : (tensor<4xf32>) -> tensor<4xf32>
+    whale.return %3 : tensor<4xf32>
+  }
+  whale.schedule ranks [2] @rank_class_2(%x: tensor<4xf32>) {
+    whale.send_recv %x channel 0 from #source to #both : (tensor<4xf32>) -> ()
+    whale.send_recv %x channel 1 from #source to #both : (tensor<4xf32>) -> ()
+    whale.return
+  }
+}

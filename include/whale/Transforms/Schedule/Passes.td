@@ -89,7 +89,8 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
     and branches, they start and end where they are.
 
     With `late`, which is for devices that lack memory, nothing takes memory
-    ahead: what is received starts where it is first used. A module that has
+    ahead: what is received starts where it is first used, unless ranks that
+    receive together would wait for one another in a circle. A module that has
     starts and waits already is scheduled anew.
 
     Example: the second kernel runs beside the reduction.
