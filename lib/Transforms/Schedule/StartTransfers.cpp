@@ -24,6 +24,7 @@
 #include "JoinTransfers.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Step/TransferOrder.h"
 #include "whale/Transforms/Passes.h"
@@ -94,12 +95,6 @@ private:
 };
 
 } // namespace
-
-/// Whether nothing of what others receive is for this class.
-static bool isEmpty(CollectiveOp op) {
-  auto type = cast<RankedTensorType>(op.getOutput().getType());
-  return type.getNumElements() == 0;
-}
 
 size_t ClassSchedule::firstUseOf(Value value) {
   size_t first = ops.size();
@@ -194,7 +189,8 @@ void ClassSchedule::read(Ahead ahead) {
     if (ahead == Ahead::Nothing || (isGather && ahead != Ahead::Gathers))
       use.reset();
     // An empty share takes no memory, wherever it is received.
-    if (use && !use->ready && ahead == Ahead::Sends && !isEmpty(collective)) {
+    if (use && !use->ready && ahead == Ahead::Sends &&
+        getTensorBytes(collective.getOutput().getType()) > 0) {
       use->start = TransferStart::Fixed;
       // What no instruction uses.
       if (use->needed == ops.size())
