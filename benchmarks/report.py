@@ -52,8 +52,10 @@ How long it takes to plan for 512 mixed devices, from data parallelism to
 pipelines of 16 stages, is printed by `benchmarks/plan.py`; and how much shares
 in proportion to the devices' speeds win, by `benchmarks/uneven.py`. How much
 communication computation hides, and what several processes cost, print
-`benchmarks/overlap.py` and `benchmarks/processes.py`. Whether a change makes
-steps slower says `scripts/bench --before CHECKOUT`.
+`benchmarks/overlap.py` and `benchmarks/processes.py`. How fast a hundred small
+steps are, from some hundredths of a millisecond, beside `jax.jit` on one rank:
+`benchmarks/small.py`. Whether a change makes steps slower says
+`scripts/bench --before CHECKOUT`.
 """
 
 
