@@ -7,15 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // In: an array of real or complex numbers. Out: its discrete Fourier transforms
-// of the last one to three dimensions, in double precision; inverse transforms
-// are not scaled. Dimension by dimension, lines are transformed (FftLines.h). A
-// transform of one dimension goes from the input straight to the output;
-// between dimensions, an array of the batch is in double precision. Arrays of a
-// batch are shared out to threads; the blocks of lines of a single one are.
+// of the last one to three dimensions, in the numbers' own precision; inverse
+// transforms are not scaled. Dimension by dimension, lines are transformed
+// (FftLines.h); between dimensions, complex numbers are in the output, or apart
+// where that is real. Arrays of a batch are shared out to threads; the blocks
+// of lines of a single one are.
 //
 // Cost: n log n operations for each line of n numbers along each dimension,
-// with one pass over the data for each. With several dimensions 16 bytes are
-// allocated for each number of the arrays that are transformed at once.
+// with one pass over the data for each. For an array with several dimensions
+// that becomes real, its complex numbers are allocated by each thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,57 +27,104 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <complex>
 #include <cstring>
+#include <memory>
 
 namespace whale::runtime {
 
 namespace {
-struct Fft {
+/// What a transform's description says.
+struct FftShape {
   FftKind kind;
-  DType from, to;
   Shape lengths; // Of the last dimensions of the whole transform.
   int64_t batch;
+  int64_t inputSize, outputSize; // Elements of an array.
 
   int64_t last() const { return lengths.back(); }
   int64_t halfLast() const { return last() / 2 + 1; }
+};
 
-  /// Of each of the lengths.
-  std::vector<FftLines> transforms;
+template <typename T>
+class Fft {
+public:
+  explicit Fft(FftShape description) : shape(std::move(description)) {
+    // Along the other dimensions, numbers are complex.
+    bool isForward =
+        shape.kind == FftKind::Forward || shape.kind == FftKind::FromReal;
+    for (size_t dim = 0; dim < shape.lengths.size(); ++dim)
+      transforms.push_back(std::make_shared<FftLines<T>>(
+          shape.lengths[dim], dim + 1 == shape.lengths.size() ? shape.kind
+                              : isForward                     ? FftKind::Forward
+                                          : FftKind::Inverse));
+  }
 
+  /// Transforms the batch.
+  void run(const T *input, T *output) const {
+    // A few lines are transformed sooner than threads are asked.
+    constexpr int64_t worthThreads = 1 << 14;
+    int64_t threads =
+        shape.batch * shape.inputSize < worthThreads ? 1 : getThreadCount();
+    if (shape.lengths.size() == 1)
+      return runArrays(input, output, shape.batch, threads);
+    int64_t fromSize =
+        shape.inputSize * (shape.kind == FftKind::FromReal ? 1 : 2);
+    int64_t toSize = shape.outputSize * (shape.kind == FftKind::ToReal ? 1 : 2);
+    int64_t parts = std::min(threads, shape.batch);
+    parallelFor(shape.batch, parts, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        runArrays(input + i * fromSize, output + i * toSize, 1,
+                  parts > 1 ? 1 : threads);
+    });
+  }
+
+private:
   /// Transforms `count` arrays by so many threads.
-  void run(const void *input, void *output, int64_t count,
-           int64_t threads) const {
+  void runArrays(const T *input, T *output, int64_t count,
+                 int64_t threads) const {
     // The last dimension is halved where it is real on one side, and is then
     // transformed while the others are whole lines of complex numbers.
-    Shape shape = lengths;
-    if (kind == FftKind::FromReal || kind == FftKind::ToReal)
-      shape.back() = halfLast();
+    Shape dims = shape.lengths;
+    if (shape.kind == FftKind::FromReal || shape.kind == FftKind::ToReal)
+      dims.back() = shape.halfLast();
     std::vector<size_t> order;
-    for (size_t dim = 0; dim < shape.size(); ++dim)
-      order.push_back(kind == FftKind::FromReal ? shape.size() - 1 - dim : dim);
-    std::vector<std::complex<double>> between(
-        order.size() > 1 ? count * elementCount(shape) : 0);
+    for (size_t dim = 0; dim < dims.size(); ++dim)
+      order.push_back(shape.kind == FftKind::FromReal ? dims.size() - 1 - dim
+                                                      : dim);
+    std::unique_ptr<T[]> apart;
+    T *between = output;
+    if (shape.kind == FftKind::ToReal && order.size() > 1) {
+      apart =
+          std::make_unique_for_overwrite<T[]>(2 * count * elementCount(dims));
+      between = apart.get();
+    }
     for (size_t i = 0; i < order.size(); ++i) {
-      auto dims = std::span(shape);
-      bool isFirst = i == 0, isLast = i + 1 == order.size();
-      transforms[order[i]].run(
-          isFirst ? from : DType::C128, isFirst ? input : between.data(),
-          isLast ? to : DType::C128, isLast ? output : between.data(),
-          count * elementCount(dims.first(order[i])),
-          elementCount(dims.subspan(order[i] + 1)), threads);
+      auto extents = std::span(dims);
+      transforms[order[i]]->run(
+          i == 0 ? input : between, i + 1 == order.size() ? output : between,
+          count * elementCount(extents.first(order[i])),
+          elementCount(extents.subspan(order[i] + 1)), threads);
     }
   }
+
+  FftShape shape;
+  /// Of each of the lengths.
+  std::vector<std::shared_ptr<const FftLines<T>>> transforms;
 };
+
+template <typename T>
+LibraryFunction makeFft(FftShape shape) {
+  return [fft = Fft<T>(std::move(shape))](std::span<void *const> inputs,
+                                          std::span<void *const> outputs) {
+    fft.run(static_cast<const T *>(inputs[0]), static_cast<T *>(outputs[0]));
+  };
+}
 } // namespace
 
 LibraryFunction prepareFft(const LibraryRequest &request) {
   if (request.inputs.size() != 1 || request.outputs.size() != 1)
     throw Error("fft takes one input and gives one output");
   const auto &input = request.inputs[0], &output = request.outputs[0];
-  Fft fft;
-  fft.from = input.dtype;
-  fft.to = output.dtype;
+  FftShape fft;
   const nlohmann::json kind = request.config.value("type", nlohmann::json());
   bool wide = false;
   auto isPair = [&](DType narrowFrom, DType narrowTo, DType wideFrom,
@@ -124,40 +171,16 @@ LibraryFunction prepareFft(const LibraryRequest &request) {
       output.shape != expected(fft.kind == FftKind::FromReal))
     throw Error("fft: the shapes do not fit config.length");
 
-  int64_t inputSize = elementCount(input.shape);
-  int64_t outputSize = elementCount(output.shape);
-  // Along the other dimensions, numbers are complex.
-  bool isForward =
-      fft.kind == FftKind::Forward || fft.kind == FftKind::FromReal;
-  for (size_t dim = 0; dim < fft.lengths.size(); ++dim)
-    fft.transforms.emplace_back(fft.lengths[dim],
-                                dim + 1 == fft.lengths.size() ? fft.kind
-                                : isForward ? FftKind::Forward
-                                            : FftKind::Inverse);
-  return [fft = std::move(fft), inputSize, outputSize](
-             std::span<void *const> inputs, std::span<void *const> outputs) {
-    if (inputSize == 0 || outputSize == 0) {
-      std::memset(outputs[0], 0, outputSize * byteSize(fft.to));
-      return;
-    }
-    // A few lines are transformed sooner than threads are asked.
-    constexpr int64_t worthThreads = 1 << 14;
-    int64_t threads = inputSize < worthThreads ? 1 : getThreadCount();
-    if (fft.lengths.size() == 1) {
-      fft.run(inputs[0], outputs[0], fft.batch, threads);
-      return;
-    }
-    int64_t fromBytes = inputSize / fft.batch * byteSize(fft.from);
-    int64_t toBytes = outputSize / fft.batch * byteSize(fft.to);
-    const auto *from = static_cast<const uint8_t *>(inputs[0]);
-    auto *to = static_cast<uint8_t *>(outputs[0]);
-    int64_t parts = std::min(threads, fft.batch);
-    parallelFor(fft.batch, parts, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        fft.run(from + i * fromBytes, to + i * toBytes, 1,
-                parts > 1 ? 1 : threads);
-    });
-  };
+  int64_t outputBytes = elementCount(output.shape) * byteSize(output.dtype);
+  if (elementCount(input.shape) == 0 || outputBytes == 0)
+    return
+        [outputBytes](std::span<void *const>, std::span<void *const> outputs) {
+          std::memset(outputs[0], 0, outputBytes);
+        };
+  fft.inputSize = elementCount(input.shape) / fft.batch;
+  fft.outputSize = elementCount(output.shape) / fft.batch;
+  return wide ? makeFft<double>(std::move(fft))
+              : makeFft<float>(std::move(fft));
 }
 
 } // namespace whale::runtime

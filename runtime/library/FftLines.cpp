@@ -9,377 +9,251 @@
 // In: lines of real or complex numbers along a dimension. Out: their discrete
 // Fourier transforms.
 //
-// Eight lines are transformed at once, number by number, so that each operation
-// is one on vectors. They are loaded into a block of doubles, transformed
-// between two blocks by Stockham's autosort algorithm of mixed radix, and
-// stored. A length with a prime factor above 13 is Bluestein's convolution of
-// a length without. An inverse transform is the forward one with real and
+// As many lines as fit a vector are a block and are transformed at once; few
+// long lines are transformed one by one, each as a matrix (FftBlocks.h has
+// both). A length with a prime factor above 13 is Bluestein's convolution of a
+// length without. An inverse transform is the forward one with real and
 // imaginary parts exchanged before and after. A real line of even length is
 // transformed as a complex one of half the length. No line depends on another
 // one. Cost: n log n operations for a line of n numbers, some five times as
-// many by Bluestein; each thread has two blocks, 256 n bytes, and fewer than
-// eight lines cost as much as eight.
+// many by Bluestein; each thread has two blocks, of 128 n bytes each in float
+// and double, and a block that is not full costs as much as a full one.
 //
 //===----------------------------------------------------------------------===//
 
 #include "library/FftLines.h"
 #include "device/cpu/Parallel.h"
-#include "library/Vectors.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <memory>
-#include <numbers>
 #include <utility>
 
 namespace whale::runtime {
 
-static constexpr int64_t lanes = 8;
-using Lanes = double __attribute__((vector_size(lanes * sizeof(double))));
-
-struct FftLines::Numbers {
-  Lanes re, im;
-  friend WHALE_INLINE Numbers operator+(Numbers a, Numbers b) {
-    return {a.re + b.re, a.im + b.im};
+template <typename T>
+FftPlaces<T>::FftPlaces(int64_t first, int64_t count, int64_t stride,
+                        int64_t length)
+    : count(count), stride(stride), length(length) {
+  for (int64_t lane = 0; lane < fftLanes<T>; ++lane) {
+    int64_t line = first + std::min(lane, count - 1);
+    offsets[lane] = line / stride * stride * length + line % stride;
   }
-  friend WHALE_INLINE Numbers operator-(Numbers a, Numbers b) {
-    return {a.re - b.re, a.im - b.im};
-  }
-  friend WHALE_INLINE Numbers operator*(Numbers a, double b) {
-    return {a.re * b, a.im * b};
-  }
-  friend WHALE_INLINE Numbers operator*(Numbers a, Number b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-  }
-  WHALE_INLINE Numbers timesI() const { return {-im, re}; }
-  WHALE_INLINE Numbers overI() const { return {im, -re}; }
-  WHALE_INLINE Numbers conjugate() const { return {re, -im}; }
-  WHALE_INLINE Numbers exchanged() const { return {im, re}; }
-};
-
-namespace {
-using Number = FftLines::Number;
-using Numbers = FftLines::Numbers;
-
-/// exp(-2 * i * pi * numerator / denominator).
-Number root(int64_t numerator, int64_t denominator) {
-  double angle = -2.0 * std::numbers::pi * static_cast<double>(numerator) /
-                 static_cast<double>(denominator);
-  return {std::cos(angle), std::sin(angle)};
+  areAdjacent = count > 1 && offsets[count - 1] == offsets[0] + count - 1;
 }
 
-/// The factors of `length` that have a butterfly; returns what remains.
-int64_t factorize(int64_t length, std::vector<int> &radices) {
-  radices.clear();
-  for (int radix : {4, 2, 3, 5, 7, 11, 13})
-    for (; length > 1 && length % radix == 0; length /= radix)
-      radices.push_back(radix);
-  return length;
+/// The length of the complex transform that Bluestein's convolution takes.
+template <typename T>
+static int64_t convolutionSize(int64_t length) {
+  int64_t size = 2 * length - 1;
+  while (!FftSteps<T>::takes(size))
+    ++size;
+  return size;
 }
 
-/// Replaces a[0] to a[radix - 1] by their transform; `unit` has the roots of
-/// unity of an odd radix.
-template <int radix>
-WHALE_INLINE void butterfly(Numbers *a, const Number *unit) {
-  if constexpr (radix == 2) {
-    Numbers first = a[0];
-    a[0] = first + a[1];
-    a[1] = first - a[1];
-  } else if constexpr (radix == 4) {
-    Numbers evenSum = a[0] + a[2], even = a[0] - a[2];
-    Numbers oddSum = a[1] + a[3], odd = (a[1] - a[3]).overI();
-    a[0] = evenSum + oddSum;
-    a[1] = even + odd;
-    a[2] = evenSum - oddSum;
-    a[3] = even - odd;
-  } else {
-    Numbers first = a[0];
-    for (int k = 1; k <= radix / 2; ++k) {
-      Numbers sum = a[k] + a[radix - k];
-      a[radix - k] = a[k] - a[radix - k];
-      a[k] = sum;
-      a[0] = a[0] + sum;
-    }
-    std::array<Numbers, radix> result;
-    for (int j = 1; j <= radix / 2; ++j) {
-      Numbers even = first, odd = {};
-      for (int k = 1; k <= radix / 2; ++k) {
-        Number w = unit[j * k % radix];
-        even = even + a[k] * w.re;
-        odd = odd + a[radix - k] * w.im;
-      }
-      result[j] = even + odd.timesI();
-      result[radix - j] = even - odd.timesI();
-    }
-    for (int j = 1; j < radix; ++j)
-      a[j] = result[j];
-  }
+/// Whether lines are transformed as pairs of real numbers.
+static bool hasPairs(int64_t whole, FftKind kind) {
+  return (kind == FftKind::FromReal || kind == FftKind::ToReal) && whole > 0 &&
+         whole % 2 == 0;
 }
 
-/// One step of Stockham's algorithm, which transforms `count` times `stride`
-/// tuples of numbers; `roots` are those of the whole length.
-template <int radix>
-WHALE_INLINE void step(const Numbers *from, Numbers *to, int64_t count,
-                       int64_t stride, const Number *roots) {
-  Number unit[radix], w[radix];
-  for (int k = 0; k < radix; ++k)
-    unit[k] = roots[k * count * stride];
-  for (int64_t i = 0; i < count; ++i) {
-    for (int k = 1; k < radix; ++k)
-      w[k] = roots[i * k * stride];
-    for (int64_t j = 0; j < stride; ++j) {
-      Numbers a[radix];
-      for (int k = 0; k < radix; ++k)
-        a[k] = from[(i + count * k) * stride + j];
-      butterfly<radix>(a, unit);
-      to[i * radix * stride + j] = a[0];
-      for (int k = 1; k < radix; ++k)
-        to[(i * radix + k) * stride + j] = a[k] * w[k];
-    }
-  }
-}
-
-/// Where the `length` elements of each line of a block are: offsets of the
-/// first ones, and the stride between neighbours.
-struct Places {
-  int64_t offsets[lanes];
-  int64_t count, stride, length;
-
-  Places(int64_t first, int64_t count, int64_t stride, int64_t length)
-      : count(count), stride(stride), length(length) {
-    // Lines that a block lacks are copies of its last.
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      int64_t line = first + std::min(lane, count - 1);
-      offsets[lane] = line / stride * stride * length + line % stride;
-    }
-  }
-};
-
-/// Elements of one part, real, or of two.
-template <typename T, int parts>
-WHALE_INLINE void load(const void *data, const Places &places, Numbers *line) {
-  const T *from = static_cast<const T *>(data);
-  for (int64_t i = 0; i < places.length; ++i)
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      const T *element =
-          from + parts * (places.offsets[lane] + i * places.stride);
-      line[i].re[lane] = element[0];
-      line[i].im[lane] = parts == 2 ? element[parts - 1] : T();
-    }
-}
-
-template <typename T, int parts>
-WHALE_INLINE void store(const Numbers *line, const Places &places, void *data) {
-  T *to = static_cast<T *>(data);
-  for (int64_t i = 0; i < places.length; ++i)
-    for (int64_t lane = 0; lane < places.count; ++lane) {
-      T *element = to + parts * (places.offsets[lane] + i * places.stride);
-      element[0] = static_cast<T>(line[i].re[lane]);
-      if (parts == 2)
-        element[parts - 1] = static_cast<T>(line[i].im[lane]);
-    }
-}
-
-WHALE_VECTORS void loadBlock(DType dtype, const void *data,
-                             const Places &places, Numbers *line) {
-  switch (dtype) {
-  case DType::F32:
-    return load<float, 1>(data, places, line);
-  case DType::F64:
-    return load<double, 1>(data, places, line);
-  case DType::C64:
-    return load<float, 2>(data, places, line);
-  default:
-    return load<double, 2>(data, places, line);
-  }
-}
-
-WHALE_VECTORS void storeBlock(DType dtype, const Numbers *line,
-                              const Places &places, void *data) {
-  switch (dtype) {
-  case DType::F32:
-    return store<float, 1>(line, places, data);
-  case DType::F64:
-    return store<double, 1>(line, places, data);
-  case DType::C64:
-    return store<float, 2>(line, places, data);
-  default:
-    return store<double, 2>(line, places, data);
-  }
-}
-
-WHALE_VECTORS void stepBlock(int radix, const Numbers *from, Numbers *to,
-                             int64_t count, int64_t stride,
-                             const Number *roots) {
-  switch (radix) {
-  case 2:
-    return step<2>(from, to, count, stride, roots);
-  case 3:
-    return step<3>(from, to, count, stride, roots);
-  case 4:
-    return step<4>(from, to, count, stride, roots);
-  case 5:
-    return step<5>(from, to, count, stride, roots);
-  case 7:
-    return step<7>(from, to, count, stride, roots);
-  case 11:
-    return step<11>(from, to, count, stride, roots);
-  default:
-    return step<13>(from, to, count, stride, roots);
-  }
-}
-
-/// to[i] = from[i] * factors[i].
-WHALE_VECTORS void multiplyBlock(const Numbers *from, const Number *factors,
-                                 Numbers *to, int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
-    to[i] = from[i] * factors[i];
-}
-
-WHALE_VECTORS void exchangeBlock(Numbers *line, int64_t count) {
-  for (int64_t i = 0; i < count; ++i)
-    line[i] = line[i].exchanged();
-}
-
-/// From the transform of pairs of real numbers, `half` many, to the first
-/// half + 1 numbers of that of the real numbers: of the even ones and the odd
-/// ones, combined as by a last step of radix 2.
-WHALE_VECTORS void splitPairs(Numbers *line, int64_t half,
-                              const Number *twist) {
-  line[half] = line[0];
-  for (int64_t i = 0, j = half; i <= j; ++i, --j) {
-    Numbers a = line[i], b = line[j].conjugate();
-    Numbers even = (a + b) * 0.5, odd = (a - b).overI() * 0.5 * twist[i];
-    line[i] = even + odd;
-    line[j] = (even - odd).conjugate();
-  }
-}
-
-/// The inverse of it, but for a factor of 2.
-WHALE_VECTORS void mergePairs(Numbers *line, int64_t half,
-                              const Number *twist) {
-  for (int64_t i = 0, j = half; i <= j; ++i, --j) {
-    Numbers a = line[i], b = line[j].conjugate();
-    Numbers even = a + b,
-            odd = ((a - b) * Number{twist[i].re, -twist[i].im}).timesI();
-    line[i] = even + odd;
-    line[j] = (even - odd).conjugate();
-  }
-}
-
-DType pairOf(DType dtype) {
-  return dtype == DType::F32 ? DType::C64 : DType::C128;
-}
-} // namespace
-
-FftLines::FftLines(int64_t whole, FftKind kind)
-    : kind(kind), read(whole), written(whole), length(whole), size(whole) {
-  bool fromReal = kind == FftKind::FromReal, toReal = kind == FftKind::ToReal;
-  isPaired = (fromReal || toReal) && whole > 0 && whole % 2 == 0;
+template <typename T>
+FftLines<T>::FftLines(int64_t whole, FftKind kind)
+    : kind(kind), isPaired(hasPairs(whole, kind)), read(whole), written(whole),
+      length(isPaired ? whole / 2 : whole),
+      size(length <= 1 || FftSteps<T>::takes(length)
+               ? length
+               : convolutionSize<T>(length)),
+      steps(size), matrix(FftMatrix<T>::make(size)) {
   if (isPaired)
-    read = written = length = size = whole / 2;
-  if (fromReal)
+    read = written = length;
+  if (kind == FftKind::FromReal)
     written = whole / 2 + 1;
-  if (toReal)
+  if (kind == FftKind::ToReal)
     read = whole / 2 + 1;
-  for (int64_t i = 0; isPaired && i <= length / 2; ++i)
-    twist.push_back(root(i, whole));
-  if (length <= 1)
-    return;
-  bool isBluestein = factorize(length, radices) > 1;
-  if (isBluestein)
-    for (size = 2 * length - 1; factorize(size, radices) > 1;)
-      ++size;
-  for (int64_t i = 0; i < size; ++i)
-    roots.push_back(root(i, size));
-  if (!isBluestein)
+  for (int64_t i = 0; isPaired && i <= length; ++i)
+    twist.push_back(fftRoot<T>(i, whole));
+  if (size == length)
     return;
   // Angles modulo a turn, which are exact for long lines, too.
   for (int64_t i = 0; i < length; ++i)
-    chirp.push_back(root(i * i % (2 * length), 2 * length));
-  auto block = std::make_unique<Numbers[]>(2 * size);
+    chirp.push_back(fftRoot<T>(i * i % (2 * length), 2 * length));
+  FftWorkspace work(2 * FftWorkspace::paddedBytes<FftNumbers<T>>(size));
+  auto *line = work.take<FftNumbers<T>>(size);
+  auto *other = work.take<FftNumbers<T>>(size);
+  std::fill(line, line + size, FftNumbers<T>{});
   for (int64_t i = 0; i < length; ++i) {
-    double scale = 1.0 / static_cast<double>(size);
-    block[i] = block[(size - i) % size] = {Lanes{} + chirp[i].re * scale,
-                                           Lanes{} - chirp[i].im * scale};
+    T scale = T(1) / static_cast<T>(size);
+    line[i] = line[(size - i) % size] = {FftVector<T>{} + chirp[i].re * scale,
+                                         FftVector<T>{} - chirp[i].im * scale};
   }
-  const Numbers *transformed = autosort(block.get(), block.get() + size);
+  const FftNumbers<T> *transformed = steps.run(line, other);
   for (int64_t i = 0; i < size; ++i)
     filter.push_back({transformed[i].re[0], transformed[i].im[0]});
 }
 
-/// Transforms `size` numbers; returns which of the two has the result.
-Numbers *FftLines::autosort(Numbers *line, Numbers *other) const {
-  int64_t count = size, stride = 1;
-  for (int radix : radices) {
-    count /= radix;
-    stepBlock(radix, line, other, count, stride, roots.data());
-    stride *= radix;
-    std::swap(line, other);
-  }
-  return line;
-}
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
 
 /// Transforms `length` numbers; returns which of the two has the result.
-Numbers *FftLines::transform(Numbers *line, Numbers *other) const {
+template <typename T>
+FftNumbers<T> *FftLines<T>::transform(FftNumbers<T> *line,
+                                      FftNumbers<T> *other) const {
   if (chirp.empty())
-    return autosort(line, other);
-  multiplyBlock(line, chirp.data(), other, length);
-  std::fill(other + length, other + size, Numbers{});
-  Numbers *padded = autosort(other, line);
-  multiplyBlock(padded, filter.data(), padded, size);
-  exchangeBlock(padded, size);
-  padded = autosort(padded, padded == line ? other : line);
-  exchangeBlock(padded, length);
-  multiplyBlock(padded, chirp.data(), padded, length);
+    return steps.run(line, other);
+  fftMultiply(line, chirp.data(), other, length);
+  std::fill(other + length, other + size, FftNumbers<T>{});
+  FftNumbers<T> *padded = steps.run(other, line);
+  fftMultiply(padded, filter.data(), padded, size);
+  fftExchange(padded, size);
+  padded = steps.run(padded, padded == line ? other : line);
+  fftExchange(padded, length);
+  fftMultiply(padded, chirp.data(), padded, length);
   return padded;
 }
 
 /// Makes the input of the complex transform of what was loaded.
-void FftLines::prepare(Numbers *line) const {
+template <typename T>
+void FftLines<T>::prepare(FftNumbers<T> *line) const {
   if (kind == FftKind::ToReal) {
     // The ends are real; what is missing is the conjugate of what is there.
-    line[0].im = Lanes{};
+    line[0].im = FftVector<T>{};
     if (isPaired) {
-      line[length].im = Lanes{};
-      mergePairs(line, length, twist.data());
+      line[length].im = FftVector<T>{};
+      fftMergePairs(line, length, twist.data());
     }
     for (int64_t i = read; i < length; ++i)
       line[i] = line[length - i].conjugate();
   }
   if (kind == FftKind::Inverse || kind == FftKind::ToReal)
-    exchangeBlock(line, length);
+    fftExchange(line, length);
 }
 
 /// Makes what is stored of the result of the complex transform.
-void FftLines::finish(Numbers *line) const {
+template <typename T>
+void FftLines<T>::finish(FftNumbers<T> *line) const {
   if (kind == FftKind::Inverse || kind == FftKind::ToReal)
-    exchangeBlock(line, length);
+    fftExchange(line, length);
   if (kind == FftKind::FromReal && isPaired)
-    splitPairs(line, length, twist.data());
+    fftSplitPairs(line, length, twist.data());
 }
 
-void FftLines::run(DType fromType, const void *from, DType toType, void *to,
-                   int64_t outer, int64_t stride, int64_t threads) const {
-  if (isPaired)
-    (kind == FftKind::FromReal ? fromType : toType) =
-        pairOf(kind == FftKind::FromReal ? fromType : toType);
-  int64_t lines = outer * stride;
+/// Blocks are of lines of one of the `outer` arrays where these have many, and
+/// of any neighbours else.
+template <typename T>
+void FftLines<T>::runBlocks(const T *from, T *to, int64_t outer, int64_t stride,
+                            int64_t begin, int64_t end) const {
+  int partsFrom = kind == FftKind::FromReal && !isPaired ? 1 : 2;
+  int partsTo = kind == FftKind::ToReal && !isPaired ? 1 : 2;
+  bool areWhole = stride >= fftLanes<T>;
+  int64_t lines = areWhole ? stride : outer * stride;
+  int64_t blocks = (lines + fftLanes<T> - 1) / fftLanes<T>;
   // One more than the length is read or written where pairs are.
   int64_t room = size + isPaired;
-  parallelFor(
-      (lines + lanes - 1) / lanes, threads, [&](int64_t begin, int64_t end) {
-        auto work = std::make_unique_for_overwrite<Numbers[]>(2 * room);
-        for (int64_t block = begin; block < end; ++block) {
-          int64_t first = block * lanes, count = std::min(lanes, lines - first);
-          loadBlock(fromType, from, {first, count, stride, read}, work.get());
-          prepare(work.get());
-          Numbers *result = transform(work.get(), work.get() + room);
-          finish(result);
-          storeBlock(toType, result, {first, count, stride, written}, to);
-        }
-      });
+  FftWorkspace work(2 * FftWorkspace::paddedBytes<FftNumbers<T>>(room));
+  auto *line = work.take<FftNumbers<T>>(room);
+  auto *other = work.take<FftNumbers<T>>(room);
+  for (int64_t block = begin; block < end; ++block) {
+    int64_t first = block % blocks * fftLanes<T>;
+    int64_t count = std::min(fftLanes<T>, lines - first);
+    first += block / blocks * lines;
+    fftLoad(partsFrom, from, {first, count, stride, read}, line);
+    prepare(line);
+    FftNumbers<T> *result = transform(line, other);
+    finish(result);
+    fftStore(partsTo, result, {first, count, stride, written}, to);
+  }
 }
+
+//===----------------------------------------------------------------------===//
+// Single lines
+//===----------------------------------------------------------------------===//
+
+/// Whether to transform lines one by one.
+template <typename T>
+bool FftLines<T>::dividesLines(int64_t lines, int64_t stride) const {
+  if (!matrix || stride != 1)
+    return false;
+  int64_t blocks = (lines + fftLanes<T> - 1) / fftLanes<T>;
+  double asBlocks =
+      static_cast<double>(blocks * fftLanes<T>) / static_cast<double>(lines);
+  // Two blocks of longer lines do not fit the first cache.
+  constexpr int64_t cacheBytes = 40 << 10;
+  if (2 * size * int64_t(sizeof(FftNumbers<T>)) > cacheBytes)
+    asBlocks *= 1.6;
+  return matrix->relativeCost() < asBlocks;
+}
+
+/// Transforms a line whose numbers lie side by side.
+template <typename T>
+void FftLines<T>::runLine(const T *from, T *to, int64_t threads) const {
+  int64_t room = std::max(matrix->padded(), length + 1);
+  FftWorkspace work(2 * FftWorkspace::paddedBytes<T>(room));
+  T *re = work.take<T>(room), *im = work.take<T>(room);
+  if (kind == FftKind::ToReal && isPaired) {
+    fftMergeLine(from, length, twist.data(), re, im);
+  } else if (kind == FftKind::FromReal && !isPaired) {
+    std::copy_n(from, length, re);
+    std::fill_n(im, length, T());
+  } else {
+    fftDeinterleave(from, read, re, im);
+  }
+  if (kind == FftKind::ToReal && !isPaired) {
+    im[0] = 0;
+    for (int64_t i = read; i < length; ++i) {
+      re[i] = re[length - i];
+      im[i] = -im[length - i];
+    }
+  }
+  bool isInverse = kind == FftKind::Inverse || kind == FftKind::ToReal;
+  if (isInverse)
+    std::swap(re, im);
+  if (chirp.empty()) {
+    matrix->run(re, im, threads);
+  } else {
+    fftMultiply(re, im, chirp.data(), length);
+    std::fill(re + length, re + size, T());
+    std::fill(im + length, im + size, T());
+    matrix->run(re, im, threads);
+    fftMultiply(re, im, filter.data(), size);
+    matrix->run(im, re, threads);
+    fftMultiply(re, im, chirp.data(), length);
+  }
+  if (isInverse)
+    std::swap(re, im);
+  if (kind == FftKind::FromReal && isPaired)
+    fftSplitLine(re, im, length, twist.data(), to);
+  else if (kind == FftKind::ToReal && !isPaired)
+    std::copy_n(re, length, to);
+  else
+    fftInterleave(re, im, written, to);
+}
+
+template <typename T>
+void FftLines<T>::run(const T *from, T *to, int64_t outer, int64_t stride,
+                      int64_t threads) const {
+  if (dividesLines(outer * stride, stride)) {
+    int64_t fromSize = kind == FftKind::FromReal && !isPaired ? read : 2 * read;
+    int64_t toSize =
+        kind == FftKind::ToReal && !isPaired ? written : 2 * written;
+    parallelFor(outer, threads, [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line)
+        runLine(from + line * fromSize, to + line * toSize,
+                outer == 1 ? threads : 1);
+    });
+    return;
+  }
+  bool areWhole = stride >= fftLanes<T>;
+  int64_t lines = areWhole ? stride : outer * stride;
+  int64_t blocks = (lines + fftLanes<T> - 1) / fftLanes<T>;
+  parallelFor(areWhole ? outer * blocks : blocks, threads,
+              [&](int64_t begin, int64_t end) {
+                runBlocks(from, to, outer, stride, begin, end);
+              });
+}
+
+template struct FftPlaces<float>;
+template struct FftPlaces<double>;
+template class FftLines<float>;
+template class FftLines<double>;
 
 } // namespace whale::runtime

@@ -144,6 +144,22 @@ TEST(FftTest, Lengths) {
   }
 }
 
+/// Blocks that are full and not, lines as matrices, Bluestein's convolution of
+/// both, in vectors of twice as many lines as those of doubles.
+TEST(FftTest, Floats) {
+  for (Shape shape : {Shape{35, 36},
+                      {17, 48},
+                      {16, 49},
+                      {2, 640},
+                      {33, 250},
+                      {3, 1000},
+                      {2, 509},
+                      {18, 74}})
+    check<float>(shape, 1);
+  for (Shape shape : {Shape{2, 20, 16}, {3, 17, 34}, {1, 48, 66}})
+    check<float>(shape, 2);
+}
+
 TEST(FftTest, Dimensions) {
   for (Shape shape : {Shape{2, 3, 5, 6}, {1, 4, 1, 7}, {3, 17, 3, 34}})
     for (size_t rank : {1, 2, 3})
