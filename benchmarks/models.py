@@ -184,6 +184,12 @@ def convnet(annotate: bool, batch: int = 128, image: int = 32) -> Workload:
     return Workload(init, loss, rows)
 
 
+def capacity_of(context: int, experts: int) -> int:
+    """The places of an expert for the tokens of a sample, of which two experts
+    have each: a quarter more than if they were shared out evenly."""
+    return context * 2 // experts * 5 // 4
+
+
 def route(gates: jax.Array, capacity: int) -> jax.Array:
     """Weights of the two likeliest experts of each token, by its place there:
     [batch, tokens, experts] to [batch, tokens, experts, capacity]. Each
@@ -218,7 +224,7 @@ def moe(
 ) -> Workload:
     """A top-2 mixture of experts that fits a vector to each token; the experts
     are split over the devices."""
-    capacity = context * 2 // experts * 5 // 4
+    capacity = capacity_of(context, experts)
 
     def init(key: jax.Array) -> Params:
         keys = jax.random.split(key, 3)
@@ -504,7 +510,7 @@ def moe_transformer(
 ) -> Workload:
     """A transformer whose feed-forward layers are top-2 mixtures of experts.
     Products are in `dtype`; parameters and the weights of experts in f32."""
-    capacity = context * 2 // experts * 5 // 4
+    capacity = capacity_of(context, experts)
     config = gpt_model.Config(vocabulary, layers, width, heads, context)
 
     def init(key: jax.Array) -> Params:

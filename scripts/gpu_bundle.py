@@ -130,6 +130,7 @@ def of_timed(timed: gpu_models.Timed) -> dict[str, Any]:
         "state": [params, params + state],
         "loss": params + state,
         "flops": gpu_models.flops(model),
+        "useful_flops": gpu_models.useful_flops(timed),
         "products": timed.products,
         "others": timed.others,
     }

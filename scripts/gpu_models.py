@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import inspect
 import math
 import pathlib
 import sys
@@ -95,6 +96,28 @@ def flops(model: models.Workload) -> float:
     params, _ = abstract_state(model)
     forward = jax.make_jaxpr(model.loss)(params, model.batch)
     return 3.0 * _flops(forward.jaxpr)
+
+
+def useful_flops(timed: Timed) -> float:
+    """Of these, what the results depend on: a causal mask hides the scores of
+    keys behind a row's own; experts have places that no token takes, and tokens
+    go there and back by products with zeros and ones."""
+    make = getattr(models, timed.model)
+    given = inspect.signature(make).bind(False, **timed.options)
+    given.apply_defaults()
+    options = given.arguments
+    forward = 0
+    if timed.model in ("gpt", "moe_transformer"):
+        context, width = options["context"], options["width"]
+        layers = options["batch"] * options["layers"]
+        # Of the products of rows and keys, and of keys and values.
+        forward += 2 * layers * width * context * (context - 1)
+    if timed.model == "moe_transformer":
+        experts, hidden = options["experts"], options["hidden"]
+        places = experts * models.capacity_of(context, experts)
+        forward += 4 * layers * context * places * width
+        forward += 4 * layers * (places - 2 * context) * width * hidden
+    return flops(workload(timed)) - 3.0 * forward
 
 
 def _flops(jaxpr: Any) -> int:

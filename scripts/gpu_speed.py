@@ -139,6 +139,7 @@ class Race:
             except OSError as error:
                 self.give_up(jax, error)
                 continue
+            self.check.report.data["jax"] = said["version"]
             self.check.report.say(
                 f"{self.case['name']}: JAX {said['version']} ({jax.how}) on "
                 f"{said['device']}, ready after {said['seconds']:.1f} s; "
@@ -197,11 +198,30 @@ class Race:
             line += f", {timed.bytes / 1e9:.2f} GB"
         most = peak(self.check.gpu())
         if most:
-            share = self.case["flops"] / seconds / most
+            share, useful = (
+                self.case[what] / seconds / most
+                for what in ("flops", "useful_flops")
+            )
             line += f", {share:.1%} of {most / 1e12:.0f} TFLOP/s"
+            if self.case["useful_flops"] < self.case["flops"]:
+                line += f" ({useful:.1%} without what is masked or empty)"
         if timed is not self:
             line += f", {seconds / statistics.median(self.times):.2f} x Whale's"
         self.check.report.say(line)
+
+    def record(self) -> None:
+        """Keeps the medians for the report's data (docs/measured)."""
+
+        def median(timed: Race | Jax) -> float:
+            return round(statistics.median(timed.times) * 1e3, 3)
+
+        self.check.report.data.setdefault("timed", {})[self.case["name"]] = {
+            "flops": self.case["flops"],
+            "useful_flops": self.case["useful_flops"],
+            "whale_ms": median(self),
+            "whale_bytes": self.bytes,
+            "jax_ms": {jax.how: median(jax) for jax in self.others},
+        }
 
     def hold(self, rounds: int) -> None:
         """Times everything so often and reports it."""
@@ -228,5 +248,6 @@ class Race:
         self.say("Whale", self)
         for jax in self.others:
             self.say(f"JAX ({jax.how})", jax)
+        self.record()
         if not self.others:
             self.check.report.say("not compared with JAX: absolute times")

@@ -9,6 +9,7 @@ the tests, and compiles several programs.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import pathlib
@@ -26,8 +27,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "scripts"))
 
 import gpu_cases  # noqa: E402
+import gpu_models  # noqa: E402
 import gpu_speed  # noqa: E402
 import gpu_trace  # noqa: E402
+import make_measured  # noqa: E402
 
 ON_TEST_MACHINE = [
     "--target=cuda-test",
@@ -81,6 +84,8 @@ def test_bundle_is_checked(bundle: pathlib.Path) -> None:
     assert result.stdout.count("right  gpt-2: ") == 2
     report = bundle.parent / "report.txt"
     assert "\n0 wrong, " in report.read_text()
+    data = json.loads(report.with_suffix(".json").read_text())
+    assert data["sections"] == dict.fromkeys(checked[7:].split(","), True)
 
     # The last number of what is expected is another, far away.
     for name in "lstm", "accuracy":
@@ -93,6 +98,8 @@ def test_bundle_is_checked(bundle: pathlib.Path) -> None:
     assert "WRONG  lstm: result" in result.stdout
     assert "WRONG  tanh: " in result.stdout
     assert "\n2 wrong, " in report.read_text()
+    data = json.loads(report.with_suffix(".json").read_text())
+    assert data["sections"] == {"accuracy": False, "steps": False}
 
 
 def test_python_that_cannot_be_built(
@@ -169,6 +176,46 @@ def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
 )
 def test_peaks(gpu: str, peak: float | None) -> None:
     assert gpu_speed.peak(gpu) == peak
+
+
+def test_useful_flops() -> None:
+    """By hand, of a model that is small enough."""
+    gpt = gpu_models.SMALL["gpt-small-bf16"]
+    # One layer, two samples, 8 tokens, of whose 64 pairs 28 are hidden, each of
+    # two products of 32 numbers; three times forward.
+    hidden = 3 * 2 * 28 * 2 * 2 * 32
+    written = gpu_models.flops(gpu_models.workload(gpt))
+    assert gpu_models.useful_flops(gpt) == written - hidden
+    experts = {
+        **{"layers": 1, "width": 16, "heads": 2, "experts": 4, "hidden": 8},
+        **{"vocabulary": 32, "batch": 1, "context": 8},
+    }
+    mixture = gpu_models.Timed("moe_transformer", experts, "f32")
+    # Four experts of five places for 16 choices of tokens.
+    places = 4 * 5
+    moves = 2 * 2 * 8 * places * 16
+    empty = 2 * 2 * (places - 16) * 16 * 8
+    hidden = 28 * 2 * 2 * 16
+    written = gpu_models.flops(gpu_models.workload(mixture))
+    useful = written - 3 * (moves + empty + hidden)
+    assert gpu_models.useful_flops(mixture) == useful
+
+
+def test_tables_are_those_of_the_reports() -> None:
+    """Figures that a page has are in a report's file, and the page is what
+    scripts/make_measured.py writes."""
+    reports = make_measured.read_reports()
+    page = "a\n<!-- measured steps -->\nold\n<!-- end -->\nb\n"
+    filled = make_measured.fill(page, reports)
+    assert "old" not in filled and filled.startswith("a\n<!-- measured steps")
+    assert "| 17.2 | 41.1 (2.39 x) | 27.7 (1.61 x) |" in filled
+    assert make_measured.fill(filled, reports) == filled
+    for name in make_measured.PAGES:
+        text = (ROOT / name).read_text()
+        assert "<!-- measured " in text
+        assert make_measured.fill(text, reports) == text, (
+            f"{name} is out of date: run scripts/make_measured.py"
+        )
 
 
 @pytest.mark.parametrize(
