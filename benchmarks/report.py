@@ -54,7 +54,8 @@ in proportion to the devices' speeds win, by `benchmarks/uneven.py`. How much
 communication computation hides, and what several processes cost, print
 `benchmarks/overlap.py` and `benchmarks/processes.py`. How fast a hundred small
 steps are, from some hundredths of a millisecond, beside `jax.jit` on one rank:
-`benchmarks/small.py`. Whether a change makes steps slower says
+`benchmarks/small.py`; sixty convolutions, forward and both gradients:
+`benchmarks/convolutions.py`. Whether a change makes steps slower says
 `scripts/bench --before CHECKOUT`.
 """
 
