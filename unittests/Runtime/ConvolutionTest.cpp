@@ -6,13 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Numeric.h"
 #include "Products.h"
 #include "RandomConvolution.h"
+#include "device/cpu/ViewConvolution.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <deque>
+#include <map>
 #include <random>
+#include <string>
 
 using namespace whale::runtime;
 using namespace whale::runtime::test;
@@ -108,6 +114,67 @@ TEST(ConvolutionTest, RandomConvolutions) {
              out.data.data());
     ASSERT_EQ(out.data, expected.data) << tried;
   }
+}
+
+template <typename T>
+std::vector<T> store(const Tensor &tensor) {
+  std::vector<T> result;
+  for (float x : tensor.data)
+    result.push_back(Element<T>::store(x));
+  return result;
+}
+
+/// With tensors of T.
+template <typename T>
+void compareViews(Convolution op, const Tensor &lhs, const Tensor &rhs,
+                  const Tensor &expected) {
+  op.lhsType = op.rhsType = op.outType =
+      sizeof(T) == sizeof(float) ? DType::F32 : DType::BF16;
+  auto views = ViewConvolution::prepare(op);
+  ASSERT_TRUE(views);
+  std::vector<T> left = store<T>(lhs), right = store<T>(rhs),
+                 wanted = store<T>(expected);
+  Scratch scratch;
+  scratch.reserve(views->getScratch());
+  for (int64_t threads : {1, 3}) {
+    std::vector<T> out(wanted.size(), Element<T>::store(NAN));
+    views->run(scratch, threads, left.data(), right.data(), out.data());
+    ASSERT_EQ(std::memcmp(out.data(), wanted.data(), out.size() * sizeof(T)),
+              0);
+  }
+}
+
+TEST(ConvolutionTest, ProductsOfViews) {
+  std::mt19937 random(3);
+  std::map<bool, int> found;
+  for (int i = 0; i < 800; ++i) {
+    bool isFilter = i % 2;
+    Convolution op = isFilter ? randomFilterGradient(random)
+                              : randomImageConvolution(random);
+    // The definition takes its time.
+    constexpr double mostTerms = 20000;
+    double terms = double(elementCount(op.outShape)) *
+                   elementCount(op.rhsShape) / op.rhsShape[op.rhsDims.second];
+    if (terms == 0 || terms > mostTerms || !ViewConvolution::prepare(op))
+      continue;
+    SCOPED_TRACE(i);
+    ++found[isFilter];
+    auto tensor = [&](const Shape &shape) {
+      Tensor result = {shape, std::vector<float>(elementCount(shape))};
+      for (float &x : result.data)
+        x = static_cast<float>(static_cast<int>(random() % 17) - 8) / 4;
+      return result;
+    };
+    Tensor lhs = tensor(op.lhsShape), rhs = tensor(op.rhsShape);
+    Tensor expected = tensor(op.outShape);
+    oracle(op, lhs, rhs, expected);
+    compareViews<float>(op, lhs, rhs, expected);
+    compareViews<BFloat16>(op, lhs, rhs, expected);
+    if (HasFatalFailure())
+      return;
+  }
+  EXPECT_GT(found[false], 80);
+  EXPECT_GT(found[true], 40);
 }
 
 } // namespace

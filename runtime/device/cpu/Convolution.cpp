@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Convolutions of f32 (and, where the processor has it, bf16), and their
-// gradients with respect to image and kernel, go to oneDNN. Everything else
+// gradients with respect to image and kernel, go to oneDNN, or are products of
+// shifted views (ViewConvolution.h) where those are cheaper. Everything else
 // that stablehlo.convolution can say (other reversals, cropping, other types)
 // becomes matrix products of unrolled patches, a bounded number of output
 // positions at a time.
@@ -34,27 +35,33 @@ namespace whale::runtime {
 
 using Form = format::ConvolutionForm;
 
-static std::vector<int64_t> stridesOf(const Shape &shape) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= shape[i];
-  }
-  return strides;
-}
-
 PreparedConvolution::PreparedConvolution(const Convolution &convolution,
                                          CpuContext &context)
     : op(convolution) {
   if (elementCount(op.outShape) == 0)
     return;
   direct = prepareDirect(context);
-  if (direct)
+  views = ViewConvolution::prepare(op);
+  if (views && !prefersViews())
+    views.reset();
+  if (views)
+    scratch = views->getScratch();
+  else if (direct)
     scratch = {{lhsSide.bytes(), rhsSide.bytes(), outSide.bytes(),
                 static_cast<int64_t>(scratchDesc.get_size())}};
   else
     preparePacked();
+}
+
+/// Whether the convolution is faster as products of views.
+bool PreparedConvolution::prefersViews() const {
+  if (!direct)
+    return views->price() < views->priceOfLibrary("", 0);
+  const char *implementation = "";
+  dnnl_primitive_desc_query(primitive.get_primitive_desc(),
+                            dnnl_query_impl_info_str, 0, &implementation);
+  int64_t moved = lhsSide.bytes() + rhsSide.bytes() + outSide.bytes();
+  return views->price() < views->priceOfLibrary(implementation, moved);
 }
 
 void PreparedConvolution::preparePacked() {
@@ -417,6 +424,10 @@ void PreparedConvolution::run(CpuContext &context, const void *lhs,
   if (elementCount(op.outShape) == 0)
     return;
   context.scratch.reserve(scratch);
+  if (views) {
+    views->run(context.scratch, context.threads, lhs, rhs, out);
+    return;
+  }
   if (direct) {
     runDirect(context, lhs, rhs, out);
     return;

@@ -14,6 +14,7 @@
 #else
 
 #include "device/cpu/Scratch.h"
+#include "device/cpu/ViewConvolution.h"
 #include "program/Format.h"
 
 #include <array>
@@ -101,6 +102,7 @@ public:
 private:
   bool prepareDirect(CpuContext &context);
   void preparePacked();
+  bool prefersViews() const;
   void prepareSides(CpuContext &context, const dnnl::memory::desc &lhs,
                     const dnnl::memory::desc &rhs,
                     const dnnl::memory::desc &out);
@@ -112,6 +114,8 @@ private:
 
   Convolution op;
   ScratchSizes scratch;
+  /// What has views, and is faster so.
+  std::optional<ViewConvolution> views;
   bool direct = false;
   dnnl::primitive primitive;
   /// What the primitive calls lhs, rhs and the result.
