@@ -15,15 +15,18 @@
 #define WHALE_LIB_CONVERSION_SORT_H
 
 #include "Lowering.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace whale {
 
 /// The lines that a sort sorts. A line's number counts through the dimensions
 /// but the sorted one; a position is a place in the line. The first buffers of
-/// kernels are the operands.
+/// kernels are the operands, without those that count positions if these are
+/// computed.
 class SortLines {
 public:
-  SortLines(mlir::PatternRewriter &rewriter, mlir::stablehlo::SortOp op);
+  SortLines(mlir::PatternRewriter &rewriter, mlir::stablehlo::SortOp op,
+            bool computesPositions = false);
 
 protected:
   /// Whether the element at position `right` must go before that at `left`.
@@ -53,7 +56,17 @@ protected:
 private:
   llvm::SmallVector<mlir::Value> locate(KernelBuilder &k, mlir::Value row,
                                         mlir::Value position) const;
+  /// Element `position` of operand `number`, i1 as i1.
+  mlir::Value read(KernelBuilder &k, unsigned number, mlir::Value row,
+                   mlir::Value position);
+
+  /// Of each operand, or nothing where it counts positions.
+  llvm::SmallVector<std::optional<unsigned>> buffers;
 };
+
+/// Replaces the sorts of a function by kernels for a processor, together with
+/// the slices that read the first elements of their lines.
+void lowerSorts(mlir::FunctionOpInterface function);
 
 /// What a sort gives, by kernels for a GPU before `op`, which stays.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>

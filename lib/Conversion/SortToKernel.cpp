@@ -12,9 +12,19 @@
 // 1, 2, 4 ... positions and in the end copies the elements. (For a GPU:
 // SortToBlocks.cpp.)
 //
+// Where only the first few elements of each line are read (top_k is a sort and
+// slices), the kernel gives these: it keeps so many positions in order, and
+// appends each later one that goes before the last of them; when twice as many
+// are there, it sorts them and forgets the second half. Positions of a chunk
+// are compared at once, in vectors, before it is known that one is appended.
+// As positions are appended in order and the sort is stable, ties are as in the
+// whole sort.
+//
 // Cost: n * log2(n) comparisons for a slice of n elements, which are read where
-// they are in the operands; a call of the kernel allocates two arrays of n
-// positions.
+// they are in the operands; to select k of them n comparisons and, for each of
+// those that are appended, 2 * log2(2 * k): some k * log(n / k) of n in random
+// order, all of them at worst. A call of the kernel allocates two arrays of n
+// or 2 * k positions. An operand that counts the positions is never read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,16 +41,36 @@ using namespace whale;
 // Lines
 //===----------------------------------------------------------------------===//
 
-SortLines::SortLines(PatternRewriter &rewriter, stablehlo::SortOp op)
+SortLines::SortLines(PatternRewriter &rewriter, stablehlo::SortOp op,
+                     bool computesPositions)
     : rewriter(rewriter), op(op), loc(op.getLoc()),
       type(cast<RankedTensorType>(op.getInputs()[0].getType())),
       dim(op.getDimension() < 0 ? op.getDimension() + type.getRank()
                                 : op.getDimension()),
       size(type.getDimSize(dim)), rows(type.getNumElements() / size) {
   for (Value input : op.getInputs()) {
+    RankedTensorType storage =
+        getStorageType(cast<RankedTensorType>(input.getType()));
+    types.push_back(storage);
+    auto iota = input.getDefiningOp<stablehlo::IotaOp>();
+    if (computesPositions && iota &&
+        iota.getIotaDimension() == static_cast<uint64_t>(dim) &&
+        isa<IntegerType>(storage.getElementType())) {
+      buffers.push_back(std::nullopt);
+      continue;
+    }
+    buffers.push_back(inputs.size());
     inputs.push_back(stored(rewriter, input));
-    types.push_back(getStorageType(cast<RankedTensorType>(input.getType())));
   }
+}
+
+Value SortLines::read(KernelBuilder &k, unsigned number, Value row,
+                      Value position) {
+  Type type = op.getInputs()[number].getType();
+  if (buffers[number])
+    return k.loadScalar(*buffers[number], locate(k, row, position), type);
+  return arith::IndexCastOp::create(
+      k.b, loc, getElementTypeOrSelf(types[number]), position);
 }
 
 SmallVector<Value> SortLines::locate(KernelBuilder &k, Value row,
@@ -55,10 +85,9 @@ SmallVector<Value> SortLines::locate(KernelBuilder &k, Value row,
 Value SortLines::isBefore(KernelBuilder &k, Value row, Value right,
                           Value left) {
   SmallVector<Value> arguments;
-  SmallVector<Value> from = locate(k, row, right), to = locate(k, row, left);
-  for (auto [number, result] : llvm::enumerate(op->getResultTypes())) {
-    arguments.push_back(k.loadScalar(number, from, result));
-    arguments.push_back(k.loadScalar(number, to, result));
+  for (unsigned number = 0; number < types.size(); ++number) {
+    arguments.push_back(read(k, number, row, right));
+    arguments.push_back(read(k, number, row, left));
   }
   auto before = emitScalarBlock(k.b, op.getComparator().front(), arguments);
   good &= succeeded(before);
@@ -84,10 +113,9 @@ Value SortLines::takesRight(KernelBuilder &k, Value row, Value hasRight,
 
 void SortLines::move(KernelBuilder &k, Value row, Value position, Value place,
                      unsigned firstResult) {
-  SmallVector<Value> from = locate(k, row, position);
   SmallVector<Value> to = locate(k, row, place);
-  for (size_t number = 0; number < types.size(); ++number)
-    k.store(k.load(number, from), firstResult + number, to);
+  for (unsigned number = 0; number < types.size(); ++number)
+    k.store(read(k, number, row, position), firstResult + number, to);
 }
 
 //===----------------------------------------------------------------------===//
@@ -96,12 +124,27 @@ void SortLines::move(KernelBuilder &k, Value row, Value position, Value place,
 
 namespace {
 
+/// Positions that are compared before any of them is looked at alone.
+constexpr int64_t kChunk = 32;
+
 class SortLoops : public SortLines {
 public:
-  using SortLines::SortLines;
+  /// Gives the first `kept` elements of each line.
+  SortLoops(PatternRewriter &rewriter, stablehlo::SortOp op, int64_t kept)
+      : SortLines(rewriter, op, /*computesPositions=*/true), kept(kept),
+        capacity(kept == size ? size : 2 * kept) {}
 
   FailureOr<SmallVector<Value>> run() {
-    auto kernel = makeKernel(rewriter, loc, /*blocks=*/false, types, inputs,
+    if (llvm::is_contained(inputs, Value()))
+      return failure();
+    SmallVector<Type> results;
+    for (Type stored : types) {
+      auto whole = cast<RankedTensorType>(stored);
+      SmallVector<int64_t> shape(whole.getShape());
+      shape[dim] = kept;
+      results.push_back(whole.clone(shape));
+    }
+    auto kernel = makeKernel(rewriter, loc, /*blocks=*/false, results, inputs,
                              [&](KernelBuilder &k) { return build(k); });
     if (failed(kernel))
       return failure();
@@ -110,16 +153,17 @@ public:
 
 private:
   LogicalResult build(KernelBuilder &k) {
-    auto positions = MemRefType::get({size}, k.b.getIndexType());
+    auto positions = MemRefType::get({capacity}, k.b.getIndexType());
     Value first = memref::AllocOp::create(k.b, loc, positions);
     Value second = memref::AllocOp::create(k.b, loc, positions);
     k.share(rows, [&](Value row) {
-      k.loop(k.index(0), k.index(size),
+      k.loop(k.index(0), k.index(kept),
              [&](Value i) { memref::StoreOp::create(k.b, loc, i, first, i); });
-      Value sorted = sortLine(k, row, first, second);
-      k.loop(k.index(0), k.index(size), [&](Value i) {
-        move(k, row, memref::LoadOp::create(k.b, loc, sorted, i), i,
-             inputs.size());
+      Carried sorted = sortLine(k, row, {first, second, k.index(kept)}, kept);
+      if (kept < size)
+        sorted = select(k, row, sorted);
+      k.loop(k.index(0), k.index(kept), [&](Value i) {
+        move(k, row, load(k, sorted.from, i), i, inputs.size());
       });
     });
     memref::DeallocOp::create(k.b, loc, first);
@@ -127,28 +171,123 @@ private:
     return success(good);
   }
 
-  /// Merges runs of length 1, 2, 4... from one array into the other, and
-  /// returns the last one.
-  Value sortLine(KernelBuilder &k, Value row, Value first, Value second) {
+  /// The array with `count` positions, and the other one.
+  struct Carried {
+    Value from, to, count;
+    Carried(Value from, Value to, Value count)
+        : from(from), to(to), count(count) {}
+    explicit Carried(ValueRange values)
+        : Carried(values[0], values[1], values[2]) {}
+    operator SmallVector<Value>() const { return {from, to, count}; }
+  };
+
+  Value load(KernelBuilder &k, Value positions, Value place) {
+    return memref::LoadOp::create(k.b, loc, positions, place);
+  }
+
+  /// A loop with `carried`, of which the body makes that of the next round.
+  Carried repeat(KernelBuilder &k, Value begin, Value end, Value step,
+                 Carried carried, function_ref<Carried(Value, Carried)> body) {
+    auto loop = scf::ForOp::create(k.b, loc, begin, end, step,
+                                   SmallVector<Value>(carried));
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    SmallVector<Value> next =
+        body(loop.getInductionVar(), Carried(loop.getRegionIterArgs()));
+    scf::YieldOp::create(k.b, loc, next);
+    return Carried(loop.getResults());
+  }
+
+  /// What `body` makes of `carried` if the condition holds.
+  Carried when(KernelBuilder &k, Value condition, Carried carried,
+               function_ref<Carried()> body) {
+    SmallVector<Value> unchanged = carried;
+    auto branch =
+        scf::IfOp::create(k.b, loc, TypeRange(ValueRange(unchanged)), condition,
+                          /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(k.b, loc, unchanged);
+    k.b.setInsertionPointToStart(branch.thenBlock());
+    SmallVector<Value> changed = body();
+    scf::YieldOp::create(k.b, loc, changed);
+    return Carried(branch.getResults());
+  }
+
+  /// Looks at the positions after the first `kept`, which are in order.
+  Carried select(KernelBuilder &k, Value row, Carried sorted) {
+    Value last = k.index(kept - 1);
+    Carried selected =
+        repeat(k, k.index(kept), k.index(size), k.index(kChunk), sorted,
+               [&](Value begin, Carried carried) {
+                 Value end = arith::MinSIOp::create(
+                     k.b, loc, k.add(begin, k.index(kChunk)), k.index(size));
+                 Value any = compareChunk(k, row, begin, end,
+                                          load(k, carried.from, last));
+                 return when(k, any, carried, [&] {
+                   return repeat(k, begin, end, k.index(1), carried,
+                                 [&](Value position, Carried carried) {
+                                   return take(k, row, position, carried);
+                                 });
+                 });
+               });
+    return sortLine(k, row, selected, capacity);
+  }
+
+  /// Whether any position of a chunk goes before the position `last`.
+  Value compareChunk(KernelBuilder &k, Value row, Value begin, Value end,
+                     Value last) {
+    Value none = arith::ConstantOp::create(k.b, loc, k.b.getBoolAttr(false));
+    auto loop =
+        scf::ForOp::create(k.b, loc, begin, end, k.index(1), ValueRange{none});
+    OpBuilder::InsertionGuard guard(k.b);
+    k.b.setInsertionPointToStart(loop.getBody());
+    Value before = isBefore(k, row, loop.getInductionVar(), last);
+    Value any =
+        arith::OrIOp::create(k.b, loc, loop.getRegionIterArg(0), before);
+    scf::YieldOp::create(k.b, loc, any);
+    return loop.getResult(0);
+  }
+
+  /// Appends a position that goes before the last of those that were kept when
+  /// they were sorted, and makes room behind it.
+  Carried take(KernelBuilder &k, Value row, Value position, Carried carried) {
+    Value last = load(k, carried.from, k.index(kept - 1));
+    return when(k, isBefore(k, row, position, last), carried, [&] {
+      memref::StoreOp::create(k.b, loc, position, carried.from, carried.count);
+      Carried more(carried.from, carried.to, k.add(carried.count, k.index(1)));
+      Value isFull =
+          k.compare(arith::CmpIPredicate::eq, more.count, k.index(capacity));
+      return when(k, isFull, more, [&] {
+        Carried sorted = sortLine(k, row, more, capacity);
+        return Carried(sorted.from, sorted.to, k.index(kept));
+      });
+    });
+  }
+
+  /// Merges runs of length 1, 2, 4... of positions, at most `most`, from one
+  /// array into the other; the result is in the first one of what is returned.
+  Carried sortLine(KernelBuilder &k, Value row, Carried positions,
+                   int64_t most) {
     auto loop = scf::ForOp::create(
-        k.b, loc, k.index(0), k.index(llvm::Log2_64_Ceil(size)), k.index(1),
-        ValueRange{first, second, k.index(1)});
+        k.b, loc, k.index(0), k.index(llvm::Log2_64_Ceil(most)), k.index(1),
+        ValueRange{positions.from, positions.to, k.index(1)});
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(loop.getBody());
     Value from = loop.getRegionIterArg(0), to = loop.getRegionIterArg(1);
     Value width = loop.getRegionIterArg(2);
     Value step = k.add(width, width);
-    auto runs = scf::ForOp::create(k.b, loc, k.index(0), k.index(size), step);
+    auto runs = scf::ForOp::create(k.b, loc, k.index(0), positions.count, step);
     scf::YieldOp::create(k.b, loc, ValueRange{to, from, step});
     k.b.setInsertionPointToStart(runs.getBody());
-    merge(k, row, from, to, runs.getInductionVar(), width);
-    return loop.getResult(0);
+    merge(k, row, from, to, runs.getInductionVar(), width, positions.count);
+    return {loop.getResult(0), loop.getResult(1), positions.count};
   }
 
-  /// Merges the runs of `width` that start at `start` and after it.
+  /// Merges the runs of `width` that start at `start` and after it, of `most`
+  /// positions.
   void merge(KernelBuilder &k, Value row, Value from, Value to, Value start,
-             Value width) {
-    Value most = k.index(size);
+             Value width, Value most) {
     Value middle = arith::MinSIOp::create(k.b, loc, k.add(start, width), most);
     Value end = arith::MinSIOp::create(k.b, loc, k.add(middle, width), most);
     auto loop = scf::ForOp::create(k.b, loc, start, end, k.index(1),
@@ -156,43 +295,116 @@ private:
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(loop.getBody());
     Value left = loop.getRegionIterArg(0), right = loop.getRegionIterArg(1);
-    auto load = [&](Value place) -> Value {
-      return memref::LoadOp::create(k.b, loc, from, place);
-    };
     Value hasLeft = k.compare(arith::CmpIPredicate::slt, left, middle);
     Value hasRight = k.compare(arith::CmpIPredicate::slt, right, end);
     Value isRight = takesRight(
-        k, row, hasRight, hasLeft, [&] { return load(right); },
-        [&] { return load(left); });
+        k, row, hasRight, hasLeft, [&] { return load(k, from, right); },
+        [&] { return load(k, from, left); });
     Value taken = arith::SelectOp::create(k.b, loc, isRight, right, left);
-    memref::StoreOp::create(k.b, loc, load(taken), to, loop.getInductionVar());
+    memref::StoreOp::create(k.b, loc, load(k, from, taken), to,
+                            loop.getInductionVar());
     Value one =
         arith::IndexCastUIOp::create(k.b, loc, k.b.getIndexType(), isRight);
     Value nextLeft =
         k.add(left, arith::SubIOp::create(k.b, loc, k.index(1), one));
     scf::YieldOp::create(k.b, loc, ValueRange{nextLeft, k.add(right, one)});
   }
+
+  int64_t kept, capacity;
 };
 
-struct SortToKernel : OpRewritePattern<stablehlo::SortOp> {
-  SortToKernel(MLIRContext *context, bool blocks)
-      : OpRewritePattern(context), blocks(blocks) {}
+/// A slice of the first elements of each line that a sort gives, or null.
+stablehlo::SliceOp findPrefix(OpOperand &use, int64_t dim) {
+  auto slice = dyn_cast<stablehlo::SliceOp>(use.getOwner());
+  if (!slice)
+    return nullptr;
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(slice.getOperand().getType()).getShape();
+  for (auto [i, start, limit, stride] :
+       llvm::enumerate(slice.getStartIndices(), slice.getLimitIndices(),
+                       slice.getStrides()))
+    if (start != 0 || stride != 1 ||
+        (static_cast<int64_t>(i) != dim && limit != shape[i]))
+      return nullptr;
+  return slice;
+}
+
+/// How many elements of each line are read: some of the first, or all.
+int64_t countRead(stablehlo::SortOp op, int64_t dim, int64_t size) {
+  int64_t most = 0;
+  for (OpOperand &use : op->getUses()) {
+    stablehlo::SliceOp slice = findPrefix(use, dim);
+    if (!slice)
+      return size;
+    most = std::max(most, slice.getLimitIndices()[dim]);
+  }
+  // To sort twice the elements again and again takes as long as the whole sort
+  // where they are more than a few of them.
+  return most > 0 && most <= size / 4 ? most : size;
+}
+
+/// Replaces a sort, and what reads only what a selection gives.
+void lowerSort(PatternRewriter &rewriter, stablehlo::SortOp op) {
+  auto type = cast<RankedTensorType>(op.getInputs()[0].getType());
+  int64_t dim = op.getDimension();
+  if (dim < 0)
+    dim += type.getRank();
+  int64_t size = type.getDimSize(dim);
+  int64_t kept = countRead(op, dim, size);
+  rewriter.setInsertionPoint(op);
+  FailureOr<SmallVector<Value>> results = SortLoops(rewriter, op, kept).run();
+  if (failed(results))
+    return;
+  if (kept == size)
+    return replaceWithStored(rewriter, op, *results);
+  for (auto [sorted, kernel] : llvm::zip_equal(op->getResults(), *results)) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] = kept;
+    auto first = cast<RankedTensorType>(sorted.getType()).clone(shape);
+    Value value = kernel;
+    if (value.getType() != first)
+      value = UnrealizedConversionCastOp::create(rewriter, op.getLoc(), first,
+                                                 value)
+                  .getResult(0);
+    for (OpOperand &use : llvm::make_early_inc_range(sorted.getUses())) {
+      auto slice = cast<stablehlo::SliceOp>(use.getOwner());
+      if (slice.getType() == first)
+        rewriter.replaceOp(slice, value);
+      else
+        slice.getOperandMutable().assign(value);
+    }
+  }
+  rewriter.eraseOp(op);
+}
+
+struct SortToKernels : OpRewritePattern<stablehlo::SortOp> {
+  using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(stablehlo::SortOp op,
                                 PatternRewriter &rewriter) const override {
-    FailureOr<SmallVector<Value>> results =
-        blocks ? makeSortBlocks(rewriter, op) : SortLoops(rewriter, op).run();
+    FailureOr<SmallVector<Value>> results = makeSortBlocks(rewriter, op);
     if (failed(results))
       return failure();
     replaceWithStored(rewriter, op, *results);
     return success();
   }
-
-  bool blocks;
 };
 
 } // namespace
 
+void whale::lowerSorts(FunctionOpInterface function) {
+  PatternRewriter rewriter(function.getContext());
+  SmallVector<stablehlo::SortOp> sorts;
+  function.walk([&](stablehlo::SortOp op) {
+    if (cast<RankedTensorType>(op.getInputs()[0].getType()).getNumElements() >
+        0)
+      sorts.push_back(op);
+  });
+  for (stablehlo::SortOp op : sorts)
+    lowerSort(rewriter, op);
+}
+
 void whale::populateSortPatterns(RewritePatternSet &patterns, bool blocks) {
-  patterns.add<SortToKernel>(patterns.getContext(), blocks);
+  if (blocks)
+    patterns.add<SortToKernels>(patterns.getContext());
 }

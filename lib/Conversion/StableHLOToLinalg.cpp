@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
+#include "Sort.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Complex/IR/Complex.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -115,6 +116,8 @@ struct StableHLOToLinalg
     PatternApplicator applicator(patterns);
     applicator.applyDefaultCostModel();
     PatternRewriter rewriter(&getContext());
+    if (!blocks)
+      lowerSorts(getOperation());
     SmallVector<Operation *> operations;
     for (Block &block : getOperation().getFunctionBody())
       collect(block, operations);
