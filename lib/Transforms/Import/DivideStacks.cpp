@@ -71,6 +71,9 @@ public:
     for (Operation *op : divided)
       for (Value result : op->getResults())
         replaceWhole(result);
+    // Also what may have effects, as calls of libraries.
+    for (Operation *op : llvm::reverse(divided))
+      op->erase();
     // With what was only made for them.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body)))
       if (isOpTriviallyDead(&op))

@@ -249,3 +249,37 @@ module {
     return %w, %y1, %c : tensor<4x4xf32>, tensor<2x4xf32>, tensor<1x4xbf16>
   }
 }
+
+// -----
+
+// A factorization of all layers, which might have effects, becomes one for each
+// stage as all else, and nothing of the whole is left.
+
+#s0 = #whale.replicate<devices = 1, name = "stage0">
+#s1 = #whale.replicate<devices = 1, name = "stage1">
+module {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e15}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
+
+  // CHECK-LABEL: func.func @main
+  // CHECK-SAME: %[[W0:[^ ]*]]: tensor<1x4x4xf32> {whale.stack_piece =
+  // CHECK-SAME: %[[W1:[^ ]*]]: tensor<1x4x4xf32> {whale.stack_piece =
+  func.func @main(%w: tensor<2x4x4xf32>,
+                  %x: tensor<4x4xf32> {whale.batch_dim = 0 : i64})
+      -> (tensor<4x4xf32>, tensor<2x4xf32>) {
+    // CHECK: %[[Q0:.*]]:2 = stablehlo.custom_call @lapack_sgeqrf_ffi(%[[W0]]){{.*}}"stage0"
+    // CHECK: %[[Q1:.*]]:2 = stablehlo.custom_call @lapack_sgeqrf_ffi(%[[W1]]){{.*}}"stage1"
+    // CHECK-NOT: custom_call
+    // CHECK: return %{{.*}}, %[[Q0]]#1, %[[Q1]]#1
+    %q:2 = stablehlo.custom_call @lapack_sgeqrf_ffi(%w) {mhlo.backend_config = {}, mhlo.frontend_attributes = {num_batch_dims = "1"}, operand_layouts = [dense<[1, 2, 0]> : tensor<3xindex>], output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>], result_layouts = [dense<[1, 2, 0]> : tensor<3xindex>, dense<[1, 0]> : tensor<2xindex>], whale.strategy = #s0} : (tensor<2x4x4xf32>) -> (tensor<2x4x4xf32>, tensor<2x4xf32>)
+    %r0 = stablehlo.slice %w [0:1, 0:4, 0:4] {whale.strategy = #s0} : (tensor<2x4x4xf32>) -> tensor<1x4x4xf32>
+    %r1 = stablehlo.slice %w [1:2, 0:4, 0:4] {whale.strategy = #s1} : (tensor<2x4x4xf32>) -> tensor<1x4x4xf32>
+    %m0 = stablehlo.reshape %r0 {whale.strategy = #s0} : (tensor<1x4x4xf32>) -> tensor<4x4xf32>
+    %m1 = stablehlo.reshape %r1 {whale.strategy = #s1} : (tensor<1x4x4xf32>) -> tensor<4x4xf32>
+    %y0 = stablehlo.multiply %x, %m0 {whale.strategy = #s0} : tensor<4x4xf32>
+    %y1 = stablehlo.multiply %y0, %m1 {whale.strategy = #s1} : tensor<4x4xf32>
+    return %y1, %q#1 : tensor<4x4xf32>, tensor<2x4xf32>
+  }
+}
