@@ -217,3 +217,23 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   %6 = stablehlo.abs %5 : tensor<8xf32> loc("whale:replicate:1:3:c/abs")
   return %6 : tensor<8xf32>
 }
+
+// -----
+
+// What is made for a scope, outside of all, may have other users: they join it,
+// and so does what they read.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         stablehlo.negate {{.*}} name = "a"
+// CHECK:         stablehlo.tanh {{.*}} name = "a"
+// CHECK:         stablehlo.sine {{.*}} name = "a"
+// CHECK:         stablehlo.multiply {{.*}} name = "a"
+// CHECK:         stablehlo.abs {{.*}} name = "a"
+func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = stablehlo.negate %x : tensor<8xf32> loc("neg")
+  %1 = stablehlo.tanh %0 : tensor<8xf32> loc("whale:replicate:1:0:a/tanh")
+  %2 = stablehlo.sine %y : tensor<8xf32> loc("sin")
+  %3 = stablehlo.multiply %0, %2 : tensor<8xf32> loc("mul")
+  %4 = stablehlo.abs %3 : tensor<8xf32> loc("abs")
+  return %1, %4 : tensor<8xf32>, tensor<8xf32>
+}

@@ -12,12 +12,12 @@
 // Each rule is a pass over the operations in their order, so that a chain of
 // them takes over the strategy that it begins with, that of its latest
 // producer; what has no producer with one then takes that of its first user, in
-// reverse order. So that samples don't come back to a TaskGraph, forward a
+// reverse order, and both are repeated for what is read beside such a user. So that samples don't come back to a TaskGraph, forward a
 // producer's is not taken if it feeds that of another producer, nor a user's if
 // that of another user feeds it; backward it is the other way round. Updates
 // are followed from a parameter's next value back, through operations of its
 // shape. Constants follow their users. Cost: each pass is linear in the
-// operations and their uses.
+// operations and their uses; they are repeated as long as any joins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,17 +43,10 @@ public:
   void joinGradient() {
     order = TaskGraphOrder(step, body);
     findBackwardUsers();
-    for (auto &[op, info] : step)
-      if (!info.strategy && !info.constant && info.phase != Phase::Apply) {
-        info.strategy = fromProducers(op, info);
-        noteFeeds(op, info);
-      }
-    for (auto &[op, info] : llvm::reverse(step))
-      if (!info.strategy && !info.constant && info.phase != Phase::Apply) {
-        info.strategy = fromUsers(op, /*ofApply=*/false,
-                                  /*last=*/info.phase == Phase::Backward);
-        noteUsers(op, info);
-      }
+    // What has joined its users gives others a producer in a TaskGraph.
+    joinProducers();
+    while (joinUsers() && joinProducers())
+      ;
   }
 
   /// Apply operations: the parameter that they update.
@@ -81,6 +74,31 @@ public:
   }
 
 private:
+  /// Whether any operation has joined its producers.
+  bool joinProducers() {
+    bool joined = false;
+    for (auto &[op, info] : step)
+      if (!info.strategy && !info.constant && info.phase != Phase::Apply) {
+        info.strategy = fromProducers(op, info);
+        noteFeeds(op, info);
+        joined |= bool(info.strategy);
+      }
+    return joined;
+  }
+
+  /// Whether any operation has joined its users.
+  bool joinUsers() {
+    bool joined = false;
+    for (auto &[op, info] : llvm::reverse(step))
+      if (!info.strategy && !info.constant && info.phase != Phase::Apply) {
+        info.strategy = fromUsers(op, /*ofApply=*/false,
+                                  /*last=*/info.phase == Phase::Backward);
+        noteUsers(op, info);
+        joined |= bool(info.strategy);
+      }
+    return joined;
+  }
+
   const StepOp *lookup(Operation *op) {
     auto it = step.find(ancestorInMain(op, body));
     return it == step.end() ? nullptr : &it->second;
