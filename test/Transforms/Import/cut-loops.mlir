@@ -135,3 +135,40 @@ module attributes {whale.config = {num_task_graph = 2 : i64}} {
     return %t : tensor<f32>
   }
 }
+
+// -----
+
+// The rows of a constant are constants, each before the loop that reads it.
+
+module attributes {whale.config = {num_task_graph = 2 : i64}} {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e15}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
+
+  // CHECK-LABEL: func.func @main
+  func.func @main(%x: tensor<8x8xf32> {whale.batch_dim = 0 : i64}) -> tensor<8x8xf32> {
+    // CHECK: %[[M0:.*]] = stablehlo.constant {{.*}}dense<3.000000e+00> : tensor<2x8x8xf32>
+    // CHECK: stablehlo.while
+    // CHECK: stablehlo.dynamic_slice %[[M0]], {{.*}}"stage0"
+    // CHECK: %[[M1:.*]] = stablehlo.constant {{.*}}dense<3.000000e+00> : tensor<2x8x8xf32>
+    // CHECK: stablehlo.while
+    // CHECK: stablehlo.dynamic_slice %[[M1]], {{.*}}"stage1"
+    %masks = stablehlo.constant dense<3.0> : tensor<4x8x8xf32>
+    %c0 = stablehlo.constant dense<0> : tensor<i32>
+    %c1 = stablehlo.constant dense<1> : tensor<i32>
+    %c4 = stablehlo.constant dense<4> : tensor<i32>
+    %r:2 = stablehlo.while(%i = %c0, %h = %x) : tensor<i32>, tensor<8x8xf32>
+    cond {
+      %p = stablehlo.compare LT, %i, %c4, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %s = stablehlo.dynamic_slice %masks, %i, %c0, %c0, sizes = [1, 8, 8] : (tensor<4x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8xf32>
+      %m = stablehlo.reshape %s : (tensor<1x8x8xf32>) -> tensor<8x8xf32>
+      %a = stablehlo.multiply %h, %m : tensor<8x8xf32>
+      %n = stablehlo.add %i, %c1 : tensor<i32>
+      stablehlo.return %n, %a : tensor<i32>, tensor<8x8xf32>
+    }
+    return %r#1 : tensor<8x8xf32>
+  }
+}

@@ -291,7 +291,8 @@ void LoopSplitter::split(hlo::WhileOp loop, ArrayRef<LoopPiece> pieces,
     part->setOperands(operands);
     part->setAttr(kStrategyAttr, piece.strategy);
 
-    // Reads of rows, found in the loop as it was.
+    // Reads of rows, found in the loop as it was. The rows are before the piece.
+    OpBuilder before(part);
     loop.getBody().walk([&](hlo::DynamicSliceOp slice) {
       Value array = slice.getOperand();
       std::optional<Row> row;
@@ -302,7 +303,7 @@ void LoopSplitter::split(hlo::WhileOp loop, ArrayRef<LoopPiece> pieces,
       if (!row)
         return;
       auto read = mapping.lookup(slice.getOperation());
-      read->setOperand(0, rowsOf(builder, array, firstRow(*row), size, owner));
+      read->setOperand(0, rowsOf(before, array, firstRow(*row), size, owner));
       shift(read->getOpOperand(1), firstRow(*row));
     });
     for (unsigned i = 0; i < count; ++i) {
