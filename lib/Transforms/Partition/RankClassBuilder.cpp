@@ -396,11 +396,13 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
   }
   const ResolvedReshard &resolved = reshards.at(earlier ? earlier : op);
   auto type = cast<RankedTensorType>(op.getType());
-  // Segments return no constants.
-  if (matchPattern(op.getInput(), m_Constant()) &&
-      failed(visitLate(op.getInput())))
+  // Neither segments nor task graphs return constants.
+  Value input = lookThroughTaskGraph(op.getInput());
+  if (!matchPattern(input, m_Constant()))
+    input = op.getInput();
+  else if (failed(visitLate(input)))
     return failure();
-  Value value = lookup(op.getInput());
+  Value value = lookup(input);
   int64_t channel = resolved.firstChannel;
   for (auto [step, isNothing] :
        llvm::zip_equal(resolved.steps, resolved.isNothing)) {

@@ -57,6 +57,18 @@ func.func @constants() -> (tensor<4x5xbf16>, tensor<3x2xi32>, tensor<3x2xi32>, t
   return %1, %2, %3, %4, %5 : tensor<4x5xbf16>, tensor<3x2xi32>, tensor<3x2xi32>, tensor<2xf32>, tensor<1x5xbf16>
 }
 
+// Scans that JAX unrolls wholly concatenate the rows of a loop of no turns.
+// CHECK-LABEL: func.func @empty_pieces
+// CHECK-SAME:    %[[X:[^:]*]]: tensor<2x3xf32>, %[[Y:[^:]*]]: tensor<1x3xf32>
+// CHECK-NEXT:    %[[XY:.*]] = stablehlo.concatenate %[[X]], %[[Y]], dim = 0
+// CHECK-NEXT:    return %[[X]], %[[XY]], %arg2
+func.func @empty_pieces(%x: tensor<2x3xf32>, %y: tensor<1x3xf32>, %e: tensor<0x3xf32>) -> (tensor<2x3xf32>, tensor<3x3xf32>, tensor<0x3xf32>) {
+  %0 = stablehlo.concatenate %e, %x, dim = 0 : (tensor<0x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = stablehlo.concatenate %x, %e, %y, dim = 0 : (tensor<2x3xf32>, tensor<0x3xf32>, tensor<1x3xf32>) -> tensor<3x3xf32>
+  %2 = stablehlo.concatenate %e, %e, dim = 0 : (tensor<0x3xf32>, tensor<0x3xf32>) -> tensor<0x3xf32>
+  return %0, %1, %2 : tensor<2x3xf32>, tensor<3x3xf32>, tensor<0x3xf32>
+}
+
 // What has no use goes.
 // CHECK-LABEL: func.func @dead
 // CHECK-NEXT:    return

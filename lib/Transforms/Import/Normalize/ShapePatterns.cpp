@@ -202,6 +202,28 @@ static LogicalResult foldSlice(stablehlo::SliceOp op,
   return success();
 }
 
+// Pattern: concatenate(x, empty, y) -> concatenate(x, y)
+// Pattern: concatenate(x) -> x
+static LogicalResult dropEmptyPieces(stablehlo::ConcatenateOp op,
+                                     PatternRewriter &rewriter) {
+  auto isFull = [&](Value piece) {
+    return cast<RankedTensorType>(piece.getType())
+               .getDimSize(op.getDimension()) != 0;
+  };
+  auto full = llvm::filter_to_vector(op->getOperands(), isFull);
+  if (full.empty())
+    full.push_back(op->getOperand(0));
+  if (full.size() == 1 && full.front().getType() == op.getType()) {
+    rewriter.replaceOp(op, full.front());
+    return success();
+  }
+  if (full.size() == op->getNumOperands())
+    return failure();
+  rewriter.replaceOpWithNewOp<stablehlo::ConcatenateOp>(op, op.getType(), full,
+                                                        op.getDimension());
+  return success();
+}
+
 // Pattern: dot(x, y) -> dot_general(x, y)
 static LogicalResult generalizeDot(stablehlo::DotOp op,
                                    PatternRewriter &rewriter) {
@@ -216,7 +238,7 @@ static LogicalResult generalizeDot(stablehlo::DotOp op,
 
 void populateShapePatterns(RewritePatternSet &patterns) {
   addAll(
-      patterns, foldConvert, foldSlice, generalizeDot,
+      patterns, dropEmptyPieces, foldConvert, foldSlice, generalizeDot,
       foldSplat<stablehlo::BroadcastInDimOp>, foldSplat<stablehlo::ReshapeOp>,
       foldSplat<stablehlo::TransposeOp>, foldTranspose, mergeBroadcasts,
       mergeReshapes, mergeTransposes, removeNoOp<stablehlo::BitcastConvertOp>,
