@@ -368,3 +368,25 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
   return %2 : tensor<8x4xf32>
 }
 }
+
+// -----
+
+// Samples in another order are looked up once, among all of them, also where
+// they are a product with a parameter before they are needed whole.
+
+// CHECK-LABEL: func.func @main
+// CHECK: %[[G:.*]] = "stablehlo.gather"
+// CHECK: stablehlo.slice %[[G]] [0:4, 0:4]
+// CHECK: stablehlo.slice %[[G]] [4:8, 0:4]
+// CHECK: whale.micro_batches
+// CHECK: stablehlo.dot_general
+// CHECK: stablehlo.tanh
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+  func.func @main(%w: tensor<4x4xf32>, %x: tensor<8x4xf32> {whale.batch_dim = 0 : i64}) -> tensor<8x4xf32> {
+    %i = stablehlo.constant {whale.phase = #whale.phase<forward>} dense<[[3], [7], [1], [0], [6], [2], [5], [4]]> : tensor<8x1xi32>
+    %g = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 4>}> {whale.phase = #whale.phase<forward>} : (tensor<8x4xf32>, tensor<8x1xi32>) -> tensor<8x4xf32>
+    %d = stablehlo.dot_general %g, %w, contracting_dims = [1] x [0] {whale.phase = #whale.phase<forward>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    %t = stablehlo.tanh %d {whale.phase = #whale.phase<forward>} : tensor<8x4xf32>
+    return %t : tensor<8x4xf32>
+  }
+}

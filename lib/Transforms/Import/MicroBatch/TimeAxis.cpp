@@ -268,25 +268,66 @@ bool TimeAxis::isOfSums(Operation *op) const {
          llvm::none_of(op->getResults(), isSplit);
 }
 
+/// What an operand that comes too late for its loop is computed of and depends
+/// on the mini-batch alone, as samples in another order: itself, or terms of a
+/// sum over moments, and what is computed once after a loop. Backwards can wait
+/// for these, and so can forwards that follow an update.
+SmallVector<OpOperand *>
+TimeAxis::findBatchReads(OpOperand &operand,
+                         const llvm::DenseSet<Operation *> &later) {
+  if (dependsOnBatchAlone(operand.get()))
+    return {&operand};
+  if (phaseOf(main.front().findAncestorOpInBlock(*operand.getOwner())) !=
+      Phase::Forward)
+    return {};
+  SmallVector<OpOperand *> found, worklist{&operand};
+  llvm::DenseSet<Operation *> seen;
+  while (!worklist.empty()) {
+    OpOperand *next = worklist.pop_back_val();
+    Operation *producer = next->get().getDefiningOp();
+    if (!producer || !later.contains(producer) ||
+        getState(next->get()).isSplit())
+      continue;
+    if (phaseOf(producer) != Phase::Forward)
+      return {};
+    if (dependsOnBatchAlone(next->get()))
+      found.push_back(next);
+    else if (seen.insert(producer).second)
+      producer->walk([&](Operation *inner) {
+        for (OpOperand &read : inner->getOpOperands())
+          worklist.push_back(&read);
+      });
+  }
+  return found;
+}
+
 /// Leaves a loop or branch that needs sums over samples whole, and no samples,
-/// until after the moments.
-void TimeAxis::takeOut(Operation *op) {
+/// until after the moments; one with samples gets what it reads of the
+/// mini-batch alone whole.
+void TimeAxis::takeOut(Operation *op, const llvm::DenseSet<Operation *> &later,
+                       llvm::SetVector<OpOperand *> &batchReads) {
   if (!hlo::isControlFlow(op) || !findNestedMix(op))
     return;
   bool isOfSamples = false;
   op->walk([&](Operation *inner) { isOfSamples |= !isOfSums(inner); });
-  if (!isOfSamples)
-    op->walk([&](Operation *inner) { wholeOps.insert(inner); });
+  op->walk([&](Operation *inner) {
+    if (!isOfSamples)
+      wholeOps.insert(inner);
+    else
+      for (OpOperand &operand : inner->getOpOperands())
+        if (later.contains(operand.get().getDefiningOp()) &&
+            !getState(operand.get()).isSplit())
+          batchReads.insert_range(findBatchReads(operand, later));
+  });
 }
 
 bool TimeAxis::computeWholeValues() {
-  SmallVector<OpOperand *> operands;
+  llvm::SetVector<OpOperand *> operands;
   size_t numWhole = wholeOps.size();
-  for (Operation &op : main.front().without_terminator())
-    takeOut(&op);
   // Loops, and what is computed once after one of them.
   llvm::DenseSet<Operation *> later;
   for (Operation &op : main.front().without_terminator()) {
+    takeOut(&op, later, operands);
     bool inLoop = isInLoop(&op);
     op.walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands()) {
@@ -298,8 +339,9 @@ bool TimeAxis::computeWholeValues() {
             needsWhole(operand) || getState(operand.get()).isReplicated();
         if (!inLoop || !comesTooLate)
           continue;
-        if (dependsOnBatchAlone(operand.get()))
-          operands.push_back(&operand);
+        if (SmallVector<OpOperand *> reads = findBatchReads(operand, later);
+            !reads.empty())
+          operands.insert_range(reads);
         // A sum times what is computed from a sum waits for both.
         else if (phaseOf(&op) == Phase::Forward && op.getNumRegions() == 0 &&
                  isOfSums(&op))

@@ -20,6 +20,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Mesh.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace whale {
 
@@ -52,13 +53,18 @@ public:
 
 private:
   llvm::LogicalResult propagate();
-  void takeOut(mlir::Operation *op);
+  void takeOut(mlir::Operation *op,
+               const llvm::DenseSet<mlir::Operation *> &later,
+               llvm::SetVector<mlir::OpOperand *> &batchReads);
   bool computeWholeValues();
   llvm::LogicalResult assignLoops();
   bool isInLoop(mlir::Operation *op) const;
   bool needsWhole(mlir::OpOperand &operand) const;
   bool isOfSums(mlir::Operation *op) const;
   bool dependsOnBatchAlone(mlir::Value value);
+  llvm::SmallVector<mlir::OpOperand *>
+  findBatchReads(mlir::OpOperand &operand,
+                 const llvm::DenseSet<mlir::Operation *> &later);
   mlir::Value cloneWhole(mlir::Value value);
   void copyWhole(mlir::Operation *op);
   mlir::OpOperand *findNestedMix(mlir::Operation *op) const;
