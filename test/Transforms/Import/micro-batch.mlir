@@ -387,6 +387,7 @@ module attributes {whale.config = {num_micro_batch = 2 : i64}} {
     %g = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, slice_sizes = array<i64: 1, 4>}> {whale.phase = #whale.phase<forward>} : (tensor<8x4xf32>, tensor<8x1xi32>) -> tensor<8x4xf32>
     %d = stablehlo.dot_general %g, %w, contracting_dims = [1] x [0] {whale.phase = #whale.phase<forward>} : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
     %t = stablehlo.tanh %d {whale.phase = #whale.phase<forward>} : tensor<8x4xf32>
-    return %t : tensor<8x4xf32>
+    %m = stablehlo.multiply %t, %x {whale.phase = #whale.phase<forward>} : tensor<8x4xf32>
+    return %m : tensor<8x4xf32>
   }
 }
