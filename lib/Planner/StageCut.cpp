@@ -239,6 +239,7 @@ std::vector<StageLoad> Cutter::loadsOf(llvm::ArrayRef<int64_t> cuts) {
     load.bytesIn = crossings.bytesIn(indices[stage], indices[stage + 1]);
     load.stateBytes = std::llround(loads.stateOf(load.begin, load.end));
     load.seconds = part.seconds;
+    load.computeSeconds = loads.computeSeconds(stage, load.begin, load.end);
     load.lacksBytes = std::ceil(loads.lackOf(stage, parts));
   }
   return result;

@@ -294,11 +294,15 @@ def test_training(count, strategy, cluster):
     close(tuple(ours), tuple(theirs), 1e-4)
 
 
-def test_too_many_stages():
+def test_fewer_stages_than_wanted_where_there_is_little_to_do():
+    """One operation is one stage, on all devices."""
     wh.init(wh.Config({"num_task_graph": 9}))
-    step = wh.jit(lambda x: jnp.tanh(x), cluster=9)
-    with pytest.raises(wh.CompileError, match="can't cut 1 forward operations"):
-        step(np.ones(4, np.float32))
+    x = np.linspace(-1, 1, 4, dtype=np.float32)
+    program = wh.jit(lambda x: jnp.tanh(x), cluster=9).lower(x).compile()
+    (graph,) = program.plan["task_graphs"]
+    assert graph["name"] == "stage0"
+    assert graph["devices"] == [list(range(9))]
+    close(program(x), jnp.tanh(x), 1e-6)
 
 
 def test_scopes_and_a_number_of_stages():

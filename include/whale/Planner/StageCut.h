@@ -87,6 +87,8 @@ struct StageLoad {
   double flops = 0;
   /// For the mini-batch, including communication.
   double seconds = 0;
+  /// The same without communication.
+  double computeSeconds = 0;
   /// Between this stage and the previous ones, in both directions.
   double bytesIn = 0;
   int64_t stateBytes = 0;

@@ -77,11 +77,6 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     if (failed(cluster))
       return failure();
     Location first = units.operations.front()->getLoc();
-    if (count > counted)
-      return emitError(first)
-             << "num_task_graph = " << count << ": can't cut " << counted
-             << " forward operations with FLOPs into " << count
-             << " task graphs; set num_task_graph to at most " << counted;
     // Bounds the planner's time, which is cubic in the number of task graphs:
     // it looks at twice as many positions, and for each task graph at all pairs
     // of them, here about 1024 * 2048^2 / 2 = 2^31. Twice as many task graphs
@@ -90,31 +85,22 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     if (count > kMost)
       return emitError(first) << "num_task_graph = " << count
                               << " is more than " << kMost << " task graphs";
-    makeStrategies(cluster->devices.size());
-    llvm::Expected<std::vector<VirtualDevice>> devices = devicesOf(*cluster);
-    if (!devices)
+    llvm::Expected<Cut> cut =
+        chooseCut(units, *cluster, std::min(count, counted));
+    if (!cut)
       return emitError(first) << "num_task_graph = " << count << ": "
-                              << llvm::toString(devices.takeError());
-    CutProblem problem =
-        makeCutProblem(step, units, main, *cluster, *devices,
-                       isa_and_nonnull<SplitAttr>(defaultStrategy),
-                       Config(module).getNumMicroBatches().value_or(1));
+                              << llvm::toString(cut.takeError());
+    if (int64_t made = cut->loads.size(); made < count)
+      emitRemark(first) << "num_task_graph = " << count << ": cut into " << made
+                        << (made == 1 ? " task graph" : " task graphs")
+                        << ", as of more of them some would have less than a "
+                           "tenth of an even part of the work";
     MemoryFit &fit = getMemoryFit(module);
-    for (CutStage &stage : problem.stages)
-      for (CutDevice &device : stage.devices) {
-        if (!fit.cutScale.empty())
-          device.memoryScale = fit.cutScale[device.id];
-        if (!fit.cutScratchBytes.empty())
-          device.scratchBytes = fit.cutScratchBytes[device.id];
-      }
-    llvm::Expected<std::vector<StageLoad>> loads = cutStages(problem);
-    if (!loads)
-      return emitError(first) << "num_task_graph = " << count << ": "
-                              << llvm::toString(loads.takeError());
-    fit.cut = toEstimate(needsOf(problem, *loads), cluster->devices.size(),
-                         fit.cutScratchBytes);
-    explain(*loads, units, *devices);
-    assign(*loads, units);
+    strategies = std::move(cut->strategies);
+    fit.cut = toEstimate(needsOf(cut->problem, cut->loads),
+                         cluster->devices.size(), fit.cutScratchBytes);
+    explain(cut->loads, units, cut->devices);
+    assign(cut->loads, units);
     copyFree();
     return success();
   }
@@ -159,26 +145,114 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
            << " task graphs; leave num_task_graph or the scopes out";
   }
 
-  /// One strategy for each stage, like the default.
-  void makeStrategies(int64_t devices) {
-    MLIRContext *context = &getContext();
-    for (int64_t stage = 0; stage < count; ++stage) {
-      // What a stage is to have of all devices, in equal parts.
-      int64_t part = devices / count + (stage < devices % count);
-      std::optional<int64_t> wanted = std::max<int64_t>(part, 1);
-      if (defaultStrategy && defaultStrategy.getDevices())
-        wanted = defaultStrategy.getDevices();
-      std::string name = "stage" + std::to_string(stage);
-      if (isa_and_nonnull<SplitAttr>(defaultStrategy))
-        strategies.push_back(
-            SplitAttr::get(context, wanted, name, std::nullopt));
-      else
-        strategies.push_back(
-            ReplicateAttr::get(context, wanted, name, std::nullopt));
+  /// Stages with their devices and their parts of the step.
+  struct Cut {
+    SmallVector<StrategyAttr> strategies;
+    std::vector<VirtualDevice> devices;
+    CutProblem problem;
+    std::vector<StageLoad> loads;
+  };
+
+  /// Cuts into `stages` task graphs or, where some would have too little to do
+  /// for a device of its own, into fewer that all have enough. Stays with more
+  /// where fewer lack memory, or the user says which devices each one has.
+  llvm::Expected<Cut> chooseCut(const StepUnits &units, const Cluster &cluster,
+                                int64_t stages) {
+    bool areDevicesGiven = module->hasAttr(kVirtualDevicesAttr);
+    llvm::Expected<Cut> first =
+        cutInto(units, cluster, areDevicesGiven ? count : stages);
+    if (!first || areDevicesGiven)
+      return first;
+    int64_t useful = countUseful(first->loads);
+    while (stages > 1 && useful < stages) {
+      stages = std::max<int64_t>(useful, 1);
+      llvm::Expected<Cut> next = cutInto(units, cluster, stages);
+      if (!next) {
+        consumeError(next.takeError());
+        break;
+      }
+      if (lackOf(next->loads) > lackOf(first->loads))
+        break;
+      useful = countUseful(next->loads);
+      first = std::move(next);
     }
+    return first;
   }
 
-  llvm::Expected<std::vector<VirtualDevice>> devicesOf(const Cluster &cluster) {
+  llvm::Expected<Cut> cutInto(const StepUnits &units, const Cluster &cluster,
+                              int64_t stages) {
+    Cut cut;
+    cut.strategies = makeStrategies(cluster.devices.size(), stages);
+    llvm::Expected<std::vector<VirtualDevice>> devices =
+        devicesOf(cluster, cut.strategies);
+    if (!devices)
+      return devices.takeError();
+    cut.devices = std::move(*devices);
+    cut.problem =
+        makeCutProblem(step, units, main, cluster, cut.devices,
+                       isa_and_nonnull<SplitAttr>(defaultStrategy),
+                       Config(module).getNumMicroBatches().value_or(1));
+    const MemoryFit &fit = getMemoryFit(module);
+    for (CutStage &stage : cut.problem.stages)
+      for (CutDevice &device : stage.devices) {
+        if (!fit.cutScale.empty())
+          device.memoryScale = fit.cutScale[device.id];
+        if (!fit.cutScratchBytes.empty())
+          device.scratchBytes = fit.cutScratchBytes[device.id];
+      }
+    llvm::Expected<std::vector<StageLoad>> loads = cutStages(cut.problem);
+    if (!loads)
+      return loads.takeError();
+    cut.loads = std::move(*loads);
+    return cut;
+  }
+
+  /// How many stages have a tenth of an even part of the time or more. With
+  /// less, what a stage sends and waits takes longer than it saves, and its
+  /// devices are better used by the others.
+  static int64_t countUseful(ArrayRef<StageLoad> loads) {
+    constexpr double kUseful = 0.1;
+    double all = 0;
+    for (const StageLoad &load : loads)
+      all += load.computeSeconds;
+    return llvm::count_if(loads, [&](const StageLoad &load) {
+      return load.computeSeconds >= kUseful * all / double(loads.size());
+    });
+  }
+
+  static int64_t lackOf(ArrayRef<StageLoad> loads) {
+    int64_t most = 0;
+    for (const StageLoad &load : loads)
+      most = std::max(most, load.lacksBytes);
+    return most;
+  }
+
+  /// One strategy for each stage, like the default. Fewer stages than wanted
+  /// share out the devices of all.
+  SmallVector<StrategyAttr> makeStrategies(int64_t devices, int64_t stages) {
+    MLIRContext *context = main->getContext();
+    std::optional<int64_t> each;
+    if (defaultStrategy)
+      each = defaultStrategy.getDevices();
+    // Stages that wanted more than there are take turns on the same devices.
+    bool takeTurns = each && *each * count > devices;
+    int64_t all = each ? *each * count : devices;
+    SmallVector<StrategyAttr> made;
+    for (int64_t stage = 0; stage < stages; ++stage) {
+      int64_t part = all / stages + (stage < all % stages);
+      std::optional<int64_t> wanted =
+          takeTurns ? *each : std::max<int64_t>(part, 1);
+      std::string name = "stage" + std::to_string(stage);
+      if (isa_and_nonnull<SplitAttr>(defaultStrategy))
+        made.push_back(SplitAttr::get(context, wanted, name, std::nullopt));
+      else
+        made.push_back(ReplicateAttr::get(context, wanted, name, std::nullopt));
+    }
+    return made;
+  }
+
+  llvm::Expected<std::vector<VirtualDevice>>
+  devicesOf(const Cluster &cluster, ArrayRef<StrategyAttr> strategies) {
     std::vector<DeviceRequest> requests;
     for (StrategyAttr strategy : strategies)
       requests.push_back({strategy.getName().str(), strategy.getDevices()});

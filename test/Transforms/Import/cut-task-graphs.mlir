@@ -165,3 +165,58 @@ module attributes {whale.config = {num_task_graph = 3 : i64}} {
     return %3 : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// Fewer operations with FLOPs than wanted: one less, whose stages share out the
+// devices of all.
+
+module attributes {whale.config = {num_task_graph = 3 : i64}} {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e11}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 3}]}]}
+  // CHECK-LABEL: func.func @main
+  func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+    // CHECK: stablehlo.tanh
+    // CHECK-SAME: #whale.replicate<devices = 2, name = "stage0">
+    // CHECK: stablehlo.sine
+    // CHECK-SAME: #whale.replicate<devices = 1, name = "stage1">
+    // expected-remark @below {{num_task_graph = 3: cut into 2 task graphs, as of more of them some would have less than a tenth of an even part of the work}}
+    // expected-remark @below {{stage0 on devices [0, 1]: 1 forward operations}}
+    %0 = stablehlo.tanh %x : tensor<8xf32>
+    // expected-remark @below {{stage1 on devices [2]}}
+    %1 = stablehlo.reshape %0 : (tensor<8xf32>) -> tensor<2x4xf32>
+    %2 = stablehlo.reshape %1 : (tensor<2x4xf32>) -> tensor<8xf32>
+    %3 = stablehlo.sine %2 : tensor<8xf32>
+    return %3 : tensor<8xf32>
+  }
+}
+
+// -----
+
+// Two would have a few scalars: their devices go to the others.
+
+module attributes {whale.config = {num_task_graph = 4 : i64},
+                   whale.default_strategy = #whale.replicate<devices = 1>} {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e11}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 4}]}]}
+  // CHECK-LABEL: func.func @main
+  func.func @main(%w0: tensor<64x64xf32>, %w1: tensor<64x64xf32>,
+                  %x: tensor<64x64xf32> {whale.batch_dim = 0 : i64})
+      -> tensor<f32> {
+    // expected-remark @below {{num_task_graph = 4: cut into 2 task graphs}}
+    // expected-remark @below {{stage0 on devices [0, 1]: 1 forward operations}}
+    %0 = stablehlo.dot_general %x, %w0, contracting_dims = [1] x [0] {whale.phase = #whale.phase<forward>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    // expected-remark @below {{stage1 on devices [2, 3]: 6 forward operations}}
+    %1 = stablehlo.dot_general %0, %w1, contracting_dims = [1] x [0] {whale.phase = #whale.phase<forward>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %2 = stablehlo.slice %1 [0:1, 0:1] {whale.phase = #whale.phase<forward>} : (tensor<64x64xf32>) -> tensor<1x1xf32>
+    %3 = stablehlo.reshape %2 {whale.phase = #whale.phase<forward>} : (tensor<1x1xf32>) -> tensor<f32>
+    %4 = stablehlo.negate %3 {whale.phase = #whale.phase<forward>} : tensor<f32>
+    %5 = stablehlo.tanh %4 {whale.phase = #whale.phase<forward>} : tensor<f32>
+    %6 = stablehlo.sine %5 {whale.phase = #whale.phase<forward>} : tensor<f32>
+    return %6 : tensor<f32>
+  }
+}
