@@ -17,7 +17,6 @@
 #include "Flow.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
-#include <map>
 
 using namespace llvm;
 using namespace whale;
@@ -264,8 +263,7 @@ static Placement withUniqueOwners(const Placement &to, int64_t dim,
 namespace {
 class Resolver {
 public:
-  Resolver(const Topology &topology, const ResolveOptions &options)
-      : topology(topology), options(options) {}
+  explicit Resolver(const Topology &topology) : topology(topology) {}
 
   Plan resolve(const Placement &from, const Placement &to) const {
     if (from.isEquivalent(to))
@@ -279,9 +277,6 @@ public:
     Step step{StepKind::SendRecv, from, to};
     Match match = matchStep(flow, topology);
     step.kind = match.kind;
-    if (step.kind == StepKind::AllReduce)
-      if (std::optional<Plan> plan = allReduceByNode(flow, step, match))
-        return *plan;
     if (step.kind != StepKind::SendRecv || flow.flat || to.isPartial())
       return {costOf(flow, match, topology), {step}};
     if (!from.isPartial())
@@ -296,7 +291,6 @@ public:
 
 private:
   const Topology &topology;
-  const ResolveOptions &options;
 
   Plan single(const Placement &from, const Placement &to) const {
     if (from.isEquivalent(to))
@@ -366,93 +360,14 @@ private:
     consider(flow.from.withoutPartial());
     return best;
   }
-
-  /// An all-reduce over nodes with slow links between them: reduce-scatter
-  /// inside nodes, all-reduce of the parts across, all-gather inside.
-  std::optional<Plan> allReduceByNode(const Flow &flow, const Step &step,
-                                      const Match &match) const {
-    if (!options.hierarchical || !topology.networkIsSlower())
-      return std::nullopt;
-    // Members of each group by node; all nodes must have the same number, at
-    // least two.
-    std::map<DeviceId, unsigned> groupOf;
-    std::vector<std::vector<SmallVector<DeviceId>>> groups;
-    for (ArrayRef<DeviceId> group : match.groups) {
-      std::map<unsigned, SmallVector<DeviceId>> nodes;
-      for (DeviceId device : group) {
-        nodes[topology.nodeOf(device)].push_back(device);
-        groupOf[device] = groups.size();
-      }
-      size_t count = nodes.begin()->second.size();
-      if (nodes.size() < 2 || count < 2)
-        return std::nullopt;
-      auto &members = groups.emplace_back();
-      for (auto &[node, devices] : nodes) {
-        if (devices.size() != count)
-          return std::nullopt;
-        members.push_back(devices);
-      }
-    }
-    // The largest dimension of a part's box: its cuts are the most even.
-    std::optional<int64_t> dim;
-    for (int64_t d : llvm::reverse(llvm::seq<int64_t>(0, flow.from.rank())))
-      if (!dim || flow.from.shards().front().box.size[d] >=
-                      flow.from.shards().front().box.size[*dim])
-        dim = d;
-    if (!dim || flow.from.shards().front().box.size[*dim] <
-                    int64_t(groups.front().front().size()))
-      return std::nullopt;
-    auto make = [&](function_ref<Node(unsigned, const Box &)> inner)
-        -> std::optional<Placement> {
-      return flow.from.withPartialsReplaced(
-          [&](ArrayRef<DeviceId> devices, const Box &box) {
-            auto group = groupOf.find(devices.front());
-            if (group == groupOf.end())
-              return Node::replicate(devices);
-            return inner(group->second, box);
-          });
-    };
-    std::optional<Placement> scattered = make([&](unsigned g, const Box &box) {
-      std::vector<Node> nodes;
-      for (ArrayRef<DeviceId> members : groups[g])
-        nodes.push_back(Node::split(
-            *dim, Placement::evenSizes(box.size[*dim], members.size()),
-            members));
-      return Node::partial(*flow.from.reduction(), std::move(nodes));
-    });
-    std::optional<Placement> reduced = make([&](unsigned g, const Box &box) {
-      size_t count = groups[g].front().size();
-      std::vector<Node> parts;
-      for (size_t i = 0; i != count; ++i) {
-        SmallVector<DeviceId> owners;
-        for (ArrayRef<DeviceId> members : groups[g])
-          owners.push_back(members[i]);
-        parts.push_back(Node::replicate(owners));
-      }
-      return Node::split(*dim, Placement::evenSizes(box.size[*dim], count),
-                         std::move(parts));
-    });
-    if (!scattered || !reduced)
-      return std::nullopt;
-    Plan plan = append(
-        append(single(flow.from, *scattered), single(*scattered, *reduced)),
-        single(*reduced, flow.to));
-    StepKind expected[] = {StepKind::ReduceScatter, StepKind::AllReduce,
-                           StepKind::AllGather};
-    if (!llvm::equal(plan.steps, expected, [](const Step &made, StepKind kind) {
-          return made.kind == kind;
-        }))
-      return std::nullopt;
-    return between(std::move(plan), step.from, step.to);
-  }
 };
 } // namespace
 
 std::vector<Step> whale::resolve(ArrayRef<int64_t> shape, const Placement &from,
-                                 const Placement &to, const Topology &topology,
-                                 const ResolveOptions &options) {
+                                 const Placement &to,
+                                 const Topology &topology) {
   assert(from.isViewOf(shape) && to.isViewOf(shape) &&
          "placements of another tensor");
   assert(!from.hasWindows() && "no value is made in windows");
-  return Resolver(topology, options).resolve(from, to).steps;
+  return Resolver(topology).resolve(from, to).steps;
 }

@@ -63,7 +63,7 @@ llvm::ArrayRef<Level> getLevels() {
       {kPlannedLevel,
        "whale-schedule-micro-batches,"
        "whale-recompute-cheap-values,whale-partition,"
-       "whale-join-stacks,whale-bucket-reductions,"
+       "whale-join-stacks,whale-bucket-reductions,whale-divide-reductions,"
        "whale-verify-partition,whale-fold-empty-shares",
        /*gpuPipeline=*/"", /*isVerified=*/false},
       {kKernelsLevel,

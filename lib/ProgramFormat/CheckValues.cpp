@@ -27,11 +27,13 @@ struct Access {
   Range range;
   BufferIndex buffer = 0;
   int64_t run = 0;
+  /// Whether these are several values side by side, which are read one by one.
+  bool isGathered = false;
   bool operator==(const Access &) const = default;
 };
 
 /// The values in memory, each identified by its write. Ranges don't overlap: a
-/// value that is partly overwritten is removed.
+/// value that is partly overwritten is removed, but for gathered ones.
 class State {
 public:
   /// Returns a value that overlaps the range; null if there is none.
@@ -68,7 +70,8 @@ private:
   void use(const Instruction &instruction);
   void transfer(const Start &start);
   void read(BufferIndex buffer);
-  void write(BufferIndex buffer, const std::vector<BufferIndex> &inputs);
+  void write(BufferIndex buffer, const std::vector<BufferIndex> &inputs,
+             bool isGathered = false);
   /// Returns the access to a buffer of the class, or of the function being run.
   Access accessOf(BufferIndex buffer) const;
   bool isSameValue(const Access &a, const Access &b) const;
@@ -122,8 +125,18 @@ bool State::isDivided(const Range &range) const {
 }
 
 void State::write(const Access &access) {
-  while (const Access *lost = find(access.range))
-    values.erase(keyOf(lost->range));
+  while (const Access *found = find(access.range)) {
+    Access lost = *found;
+    values.erase(keyOf(lost.range));
+    if (!lost.isGathered)
+      continue;
+    Access before = lost, after = lost;
+    before.range.end = std::max(lost.range.begin, access.range.begin);
+    after.range.begin = std::min(lost.range.end, access.range.end);
+    for (const Access &rest : {before, after})
+      if (rest.range.begin < rest.range.end)
+        values[keyOf(rest.range)] = rest;
+  }
   if (access.range.begin < access.range.end)
     values[keyOf(access.range)] = access;
 }
@@ -174,6 +187,10 @@ void ValueCheck::read(BufferIndex buffer) {
   if (!value) {
     if (space == Space::Arena || space == Space::Result)
       fail(buffer, "is read where no value is");
+  } else if (value->isGathered && access.run == 0 &&
+             value->range.begin <= access.range.begin &&
+             value->range.end >= access.range.end) {
+    return;
   } else if (value->range != access.range || !isSameValue(*value, access)) {
     fail(buffer, "is read where " +
                      (value->run ? "a local of a function"
@@ -184,8 +201,10 @@ void ValueCheck::read(BufferIndex buffer) {
 }
 
 void ValueCheck::write(BufferIndex buffer,
-                       const std::vector<BufferIndex> &inputs) {
+                       const std::vector<BufferIndex> &inputs,
+                       bool isGathered) {
   Access output = accessOf(buffer);
+  output.isGathered = isGathered;
   for (BufferIndex other : inputs) {
     Access input = accessOf(other);
     if (input.range.overlaps(output.range) &&
@@ -196,7 +215,8 @@ void ValueCheck::write(BufferIndex buffer,
   state.write(output);
 }
 
-/// A transfer of several values side by side leaves several there.
+/// A transfer of several values side by side leaves several there. So does a
+/// gather: what was reduced in parts is several values again.
 void ValueCheck::transfer(const Start &start) {
   bool isDivided = start.src && state.isDivided(accessOf(*start.src).range);
   if (start.src && !isDivided)
@@ -204,7 +224,8 @@ void ValueCheck::transfer(const Start &start) {
   if (start.dst &&
       !(isDivided && accessOf(*start.src).range == accessOf(*start.dst).range))
     write(*start.dst,
-          start.src ? std::vector{*start.src} : std::vector<BufferIndex>());
+          start.src ? std::vector{*start.src} : std::vector<BufferIndex>(),
+          program.channels.at(start.channel)->kind == "all_gather");
 }
 
 void ValueCheck::use(const Instruction &instruction) {

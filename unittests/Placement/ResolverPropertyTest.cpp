@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomPlacement.h"
+#include "whale/Placement/GroupReduction.h"
 #include "whale/Placement/Oracle.h"
 #include "gtest/gtest.h"
 #include <cstdlib>
@@ -212,7 +213,6 @@ Case drawCase(RandomPlacement &random) {
   if (random.chance(50)) {
     for (int64_t i = 0; i != most; ++i)
       drawn.topology.node.push_back(i * 2 / most);
-    drawn.topology.networkBandwidth = 1;
   }
   return drawn;
 }
@@ -230,6 +230,23 @@ int64_t piecesOfDifferentBoxes(const Step &step, const CellTable &table) {
       pieces += 1 + int64_t(cell.contributions.size());
   }
   return pieces;
+}
+
+/// What is wrong with an all-reduce that is divided by node; nullopt if nothing
+/// is, or it can't be.
+std::optional<std::string> checkDivided(const Step &step,
+                                        const Topology &topology) {
+  std::optional<GroupReduction> reduction = GroupReduction::of(step, topology);
+  if (!reduction)
+    return std::nullopt;
+  std::optional<int64_t> count = reduction->membersByNode(topology);
+  if (!count)
+    return std::nullopt;
+  for (int64_t &elements : reduction->elements)
+    elements = (elements + *count - 1) / *count * *count;
+  Step whole = reduction->asStep();
+  return verifySteps(reduction->divideByNode(topology), whole.from, whole.to,
+                     topology);
 }
 
 /// What is wrong with the resolution of a case; empty if nothing is.
@@ -253,6 +270,9 @@ std::string check(const Case &drawn, RandomPlacement &random,
     if (table != cells(step, drawn.topology))
       return "table not deterministic";
     ++kinds[step.kind];
+    if (step.kind == StepKind::AllReduce)
+      if (auto message = checkDivided(step, drawn.topology))
+        return *message;
     int64_t pieces = piecesOfDifferentBoxes(step, table);
     if (countPieces(step, drawn.topology, pieces) != pieces ||
         (pieces > 0 && countPieces(step, drawn.topology, pieces - 1) < pieces))

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Placement/GroupReduction.h"
 #include "whale/Placement/Oracle.h"
 #include "gtest/gtest.h"
 #include <chrono>
@@ -34,11 +35,9 @@ Placement parse(StringRef text) {
 
 /// The kinds of the steps, with the groups of each, and the elements that the
 /// busiest device receives in all; verified.
-std::string plan(StringRef from, StringRef to, const Topology &topology = {},
-                 const ResolveOptions &options = {}) {
+std::string plan(StringRef from, StringRef to, const Topology &topology = {}) {
   Placement source = parse(from), target = parse(to);
-  std::vector<Step> steps =
-      resolve(source.view(), source, target, topology, options);
+  std::vector<Step> steps = resolve(source.view(), source, target, topology);
   EXPECT_EQ(verifySteps(steps, source, target, topology), std::nullopt);
   std::string text;
   raw_string_ostream os(text);
@@ -177,24 +176,55 @@ TEST(Resolver, SeveralSteps) {
             "reduce_scatter {0, 1} broadcast {0, 2, 3} 2");
 }
 
-TEST(Resolver, AllReduceByNode) {
-  Topology slow;
-  slow.node = {0, 0, 1, 1};
-  slow.networkBandwidth = 1e9;
-  StringRef from = "[8] partial sum 4 on [0 to 3]",
-            to = "[8] replicate 4 on [0 to 3]";
-  EXPECT_EQ(plan(from, to, slow),
-            "reduce_scatter {0, 1} {2, 3} all_reduce {0, 2} {1, 3} all_gather "
-            "{0, 1} {2, 3} 12");
-  ResolveOptions once;
-  once.hierarchical = false;
-  EXPECT_EQ(plan(from, to, slow, once), "all_reduce {0, 1, 2, 3} 12");
-  // Links as fast as the network, or nodes of unlike size: one step.
-  Topology fast = slow;
-  fast.linkBandwidth = fast.networkBandwidth;
-  EXPECT_EQ(plan(from, to, fast), "all_reduce {0, 1, 2, 3} 12");
-  slow.node = {0, 0, 0, 1};
-  EXPECT_EQ(plan(from, to, slow), "all_reduce {0, 1, 2, 3} 12");
+TEST(GroupReduction, DividesByNode) {
+  Topology topology;
+  topology.node = {0, 0, 1, 1};
+  auto reductionOf = [&](StringRef from, StringRef to) {
+    return GroupReduction::of({StepKind::AllReduce, parse(from), parse(to)},
+                              topology);
+  };
+  std::optional<GroupReduction> reduction = reductionOf(
+      "[8] partial sum 4 on [0 to 3]", "[8] replicate 4 on [0 to 3]");
+  ASSERT_TRUE(reduction);
+  EXPECT_EQ(reduction->membersByNode(topology), 2);
+  std::vector<Step> steps = reduction->divideByNode(topology);
+  Step whole = reduction->asStep();
+  EXPECT_EQ(verifySteps(steps, whole.from, whole.to, topology), std::nullopt);
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].to.str(),
+            "[8] partial sum 2 split 0 (4, 4) on [0, 1, 2, 3]");
+  EXPECT_EQ(steps[2].from.str(),
+            "[8] split 0 (4, 4) replicate 2 on [0, 2, 1, 3]");
+  for (const Step &step : steps)
+    EXPECT_EQ(classify(step.from, step.to, topology), step.kind);
+
+  // Groups side by side, each with elements of its own.
+  topology.node = {0, 0, 0, 0, 1, 1, 1, 1};
+  reduction = reductionOf(
+      "[3, 4] split 0 (2, 1) partial sum 4 on [0, 1, 4, 5, 2, 3, 6, 7]",
+      "[3, 4] split 0 (2, 1) replicate 4 on [0, 1, 4, 5, 2, 3, 6, 7]");
+  ASSERT_TRUE(reduction);
+  EXPECT_EQ(reduction->elements, (Extents{8, 4}));
+  EXPECT_EQ(reduction->membersByNode(topology), 2);
+  steps = reduction->divideByNode(topology);
+  whole = reduction->asStep();
+  EXPECT_EQ(verifySteps(steps, whole.from, whole.to, topology), std::nullopt);
+
+  // One node, nodes of one member, nodes of unlike size.
+  for (std::vector<unsigned> nodes :
+       {std::vector<unsigned>{0, 0, 0, 0}, {0, 1, 2, 3}, {0, 0, 0, 1}}) {
+    topology.node = nodes;
+    EXPECT_EQ(reductionOf("[8] partial sum 4 on [0 to 3]",
+                          "[8] replicate 4 on [0 to 3]")
+                  ->membersByNode(topology),
+              std::nullopt);
+  }
+  // A part without elements, and a device without a partner.
+  EXPECT_FALSE(reductionOf("[2] split 0 (2, 0) partial sum 2 on [0 to 3]",
+                           "[2] split 0 (2, 0) replicate 2 on [0 to 3]"));
+  EXPECT_FALSE(
+      reductionOf("[2] split 0 (1, 1) {partial sum 2 on [0, 1], on [2]}",
+                  "[2] split 0 (1, 1) {replicate 2 on [0, 1], on [2]}"));
 }
 
 TEST(Resolver, PartialStaysPartial) {
@@ -373,12 +403,6 @@ TEST(Resolver, ManyDevicesAreFast) {
     if (getenv("WHALE_SHOW_TIMES"))
       errs() << to << ": " << taken.count() * 1e3 << " ms\n";
   }
-  topology.networkBandwidth = 1e9;
-  EXPECT_EQ(resolve({4096, 512},
-                    parse("[4096, 512] partial sum 512 on [0 to 511]"),
-                    parse("[4096, 512] replicate 512 on [0 to 511]"), topology)
-                .size(),
-            3u);
   if (getenv("WHALE_SHOW_TIMES"))
     errs() << "all: "
            << std::chrono::duration<double>(std::chrono::steady_clock::now() -

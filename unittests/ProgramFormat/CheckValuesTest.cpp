@@ -161,10 +161,18 @@ TEST(CheckValues, ReceivedElsewhereIsOneValue) {
   builder.copy(8, 1);
   builder.copy(8, 2);
   builder.start(sent, sent + 1);
+  builder.channel(0, "send_recv");
   EXPECT_EQ(builder.fault(), "");
   builder.copy(3, 6);
   EXPECT_EQ(builder.fault(), "classes[0].instructions[3]: buffer 3 is read "
                              "where buffer 10 of the class was written last");
+  // A gather gives back the values side by side that were reduced in parts;
+  // those that are not written over stay.
+  builder.channel(0, "all_gather");
+  EXPECT_EQ(builder.fault(), "");
+  builder.copy(8, 3);
+  builder.copy(3, 6);
+  EXPECT_EQ(builder.fault(), "");
 }
 
 // A function copies its operand to its result, by way of its local.

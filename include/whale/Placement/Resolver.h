@@ -18,12 +18,6 @@
 
 namespace whale {
 
-struct ResolveOptions {
-  /// Whether a value may be reduced in two steps (inside nodes, then across).
-  /// Must be false for types whose sums are rounded once.
-  bool hierarchical = true;
-};
-
 /// Returns the steps that turn `from` into `to`. Both views must be views of
 /// `shape` (asserted). Empty if every device already holds its part of `to`.
 /// The first step starts at `from`, each next one where the previous ends, the
@@ -31,8 +25,7 @@ struct ResolveOptions {
 /// elements that it does not hold. Deterministic; ties go to fewer steps, then
 /// to lower ids.
 std::vector<Step> resolve(llvm::ArrayRef<int64_t> shape, const Placement &from,
-                          const Placement &to, const Topology &topology = {},
-                          const ResolveOptions &options = {});
+                          const Placement &to, const Topology &topology = {});
 
 } // namespace whale
 

@@ -13,9 +13,9 @@
 // reduced, so joining copies nothing; but all start when the last is there, so
 // large ones stay by themselves.
 //
-// Only all-reduces of whole values between the same ranks are joined, that no
-// other exchange is between in any class: so all classes still reach their
-// exchanges in one order. They come to be at the last of them, behind which
+// Only all-reduces in the same groups of ranks are joined, that no other
+// exchange is between in any class: so all classes still reach their exchanges
+// in one order. They come to be at the last of them, behind which
 // all that use their results must be.
 //
 // Costs O(operations) for each class.
@@ -26,6 +26,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Placement/GroupReduction.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -42,17 +43,24 @@ struct Candidate {
   /// In each class that takes part, with the number of the class.
   SmallVector<std::pair<size_t, AllReduceOp>> uses;
   int64_t bytes = 0;
-  /// What must be the same of those that are joined: the ranks, the element
+  /// The elements of each group.
+  Extents elements;
+  /// What must be the same of those that are joined: the groups, the element
   /// type, and by class the run of all-reduces that it is in.
   SmallVector<int64_t> key;
 };
 
-/// The same terms of a value of another shape.
-PlacementAttr withView(PlacementAttr placement, int64_t elements) {
-  return PlacementAttr::get(
-      placement.getContext(),
-      Placement::get({elements}, placement.getValue().root()));
-}
+/// What all-reduces have in common that can be joined.
+struct ReductionKind {
+  Type elementType;
+  GroupReduction groups;
+
+  bool canJoin(const ReductionKind &other) const {
+    return elementType == other.elementType &&
+           groups.reduction == other.groups.reduction &&
+           groups.groups == other.groups.groups;
+  }
+};
 
 class Bucketer {
 public:
@@ -63,18 +71,20 @@ public:
 
 private:
   void collect(size_t number);
-  std::optional<size_t> numberOf(AllReduceOp op);
-  std::optional<size_t> findKind(AllReduceOp op);
+  const ReductionKind *kindOf(AllReduceOp op);
+  size_t numberOf(const ReductionKind &kind);
   void join(ArrayRef<Candidate *> members);
-  void join(ArrayRef<AllReduceOp> ordered, AllReduceOp first, AllReduceOp last);
+  void join(ArrayRef<AllReduceOp> ordered, AllReduceOp first, AllReduceOp last,
+            const Step &step);
 
   ArrayRef<ScheduleOp> classes;
   int64_t bucketBytes;
-  /// One for each pair of placements, but for their shapes, and element type.
-  SmallVector<AllReduceOp> kinds;
-  /// By placements and element type: what numberOf returns.
-  llvm::DenseMap<std::tuple<Attribute, Attribute, Type>, std::optional<size_t>>
-      numbers;
+  /// By placements and element type; nullopt of what can't be joined.
+  std::map<std::tuple<const void *, const void *, const void *>,
+           std::optional<ReductionKind>>
+      known;
+  /// One of each that can be joined with others.
+  SmallVector<const ReductionKind *> kinds;
   /// By channel, in the order in which they are reached; null where one is no
   /// candidate.
   llvm::MapVector<uint64_t, std::unique_ptr<Candidate>> candidates;
@@ -82,36 +92,33 @@ private:
 
 } // namespace
 
-static Type elementType(AllReduceOp op) {
-  return getElementTypeOrSelf(op->getResult(0).getType());
-}
-
-/// A number for what the all-reduce has in common with those that it can be
-/// joined with; none if it can't be with any.
-std::optional<size_t> Bucketer::numberOf(AllReduceOp op) {
+/// What an all-reduce does; null if it can't be joined with any.
+const ReductionKind *Bucketer::kindOf(AllReduceOp op) {
   CollectiveOp collective(op);
   if (!collective.getInput() || !collective.getOutput())
-    return std::nullopt;
+    return nullptr;
+  Type elementType = getElementTypeOrSelf(op->getResult(0).getType());
   // Ranks and layers have the same ones.
-  auto [it, isNew] = numbers.try_emplace(
-      {op.getFrom(), op.getTo(), elementType(op)}, std::nullopt);
+  auto [it, isNew] = known.try_emplace({op.getFrom().getAsOpaquePointer(),
+                                        op.getTo().getAsOpaquePointer(),
+                                        elementType.getAsOpaquePointer()},
+                                       std::nullopt);
   if (isNew)
-    it->second = findKind(op);
-  return it->second;
+    if (auto groups =
+            GroupReduction::of({StepKind::AllReduce, op.getFrom().getValue(),
+                                op.getTo().getValue()}))
+      it->second = {elementType, std::move(*groups)};
+  return it->second ? &*it->second : nullptr;
 }
 
-std::optional<size_t> Bucketer::findKind(AllReduceOp op) {
-  const Placement &from = op.getFrom().getValue(), &to = op.getTo().getValue();
-  if (!from.splitDims().empty() || !to.splitDims().empty())
-    return std::nullopt;
-  auto *same = llvm::find_if(kinds, [&](AllReduceOp other) {
-    return elementType(other) == elementType(op) &&
-           other.getFrom().getValue().root() == from.root() &&
-           other.getTo().getValue().root() == to.root();
+/// The same number for all that can be joined.
+size_t Bucketer::numberOf(const ReductionKind &kind) {
+  auto *same = llvm::find_if(kinds, [&](const ReductionKind *other) {
+    return other == &kind || other->canJoin(kind);
   });
   size_t number = same - kinds.begin();
   if (same == kinds.end())
-    kinds.push_back(op);
+    kinds.push_back(&kind);
   return number;
 }
 
@@ -123,9 +130,10 @@ void Bucketer::collect(size_t number) {
   ScheduleOp schedule = classes[number];
   for (Operation &op : schedule.front()) {
     auto reduction = dyn_cast<AllReduceOp>(op);
+    const ReductionKind *found = reduction ? kindOf(reduction) : nullptr;
     std::optional<size_t> kind;
-    if (reduction)
-      kind = numberOf(reduction);
+    if (found)
+      kind = numberOf(*found);
     bool isExchange = false;
     if (!kind)
       op.walk([&](CollectiveOp inner) {
@@ -143,6 +151,7 @@ void Bucketer::collect(size_t number) {
     if (isNew) {
       it->second = std::make_unique<Candidate>();
       it->second->bytes = getTensorBytes(reduction->getResult(0).getType());
+      it->second->elements = found->groups.elements;
       it->second->key.push_back(int64_t(*kind));
     }
     if (!it->second)
@@ -197,7 +206,7 @@ static SmallVector<Candidate *> layOut(ArrayRef<Candidate *> members) {
 
 /// The all-reduce gets the channel of the first, and the position of the last.
 void Bucketer::join(ArrayRef<AllReduceOp> ordered, AllReduceOp first,
-                    AllReduceOp last) {
+                    AllReduceOp last, const Step &step) {
   Location loc = FusedLoc::get(
       first.getContext(),
       llvm::map_to_vector(ordered, [](AllReduceOp op) { return op.getLoc(); }));
@@ -215,8 +224,9 @@ void Bucketer::join(ArrayRef<AllReduceOp> ordered, AllReduceOp first,
   state.addOperands(PackOp::create(builder, loc, whole, parts).getWhole());
   state.addTypes(whole);
   state.addAttributes(first->getAttrs());
-  state.attributes.set("from", withView(first.getFromAttr(), elements));
-  state.attributes.set("to", withView(first.getToAttr(), elements));
+  MLIRContext *context = first.getContext();
+  state.attributes.set("from", PlacementAttr::get(context, step.from));
+  state.attributes.set("to", PlacementAttr::get(context, step.to));
   Value sum = builder.create(state)->getResult(0);
   auto sums = UnpackOp::create(builder, loc, types, sum);
   for (auto [op, part] : llvm::zip_equal(ordered, sums.getParts())) {
@@ -227,10 +237,16 @@ void Bucketer::join(ArrayRef<AllReduceOp> ordered, AllReduceOp first,
 
 void Bucketer::join(ArrayRef<Candidate *> members) {
   SmallVector<Candidate *> ordered = layOut(members);
+  GroupReduction all = kinds[members.front()->key.front()]->groups;
+  all.elements = members.front()->elements;
+  for (Candidate *member : members.drop_front())
+    for (auto [sum, more] : llvm::zip_equal(all.elements, member->elements))
+      sum += more;
+  Step step = all.asStep();
   for (size_t use = 0; use < members.front()->uses.size(); ++use) {
     auto opOf = [&](Candidate *member) { return member->uses[use].second; };
     join(llvm::map_to_vector(ordered, opOf), opOf(members.front()),
-         opOf(members.back()));
+         opOf(members.back()), step);
   }
 }
 

@@ -29,12 +29,8 @@ static Operation *getScope(Operation *op) {
 
 static std::vector<Step> resolve(ReshardOp reshard, const Topology &topology) {
   auto type = cast<RankedTensorType>(reshard.getType());
-  // A sum that is rounded to its type cannot be formed in two steps.
-  ResolveOptions options;
-  options.hierarchical =
-      getWideType(type.getElementType()) == type.getElementType();
   return resolve(type.getShape(), reshard.getFromAttr().getValue(),
-                 reshard.getToAttr().getValue(), topology, options);
+                 reshard.getToAttr().getValue(), topology);
 }
 
 /// Whether devices have all that they had, or need it no more. Where a value

@@ -77,7 +77,6 @@ TEST_F(Collectives, AcceptWhatTheResolverAnswers) {
     Placement from = draw(), to = draw();
     Topology topology;
     topology.node = {0, 0, 0, 1, 1, 1};
-    topology.networkBandwidth = 1;
     for (const Step &step : resolve(shape, from, to, topology)) {
       ++seen[step.kind];
       for (DeviceId rank = 0; rank < kDevices; ++rank)

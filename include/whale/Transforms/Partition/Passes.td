@@ -270,8 +270,8 @@ def JoinStacks : Pass<"whale-join-stacks", "::mlir::ModuleOp"> {
 def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
   let summary = "Join small all-reduces that are side by side";
   let description = [{
-    In each `whale.schedule`, all-reduces of whole values between the
-    same ranks, of one element type, become one of their operands side by
+    In each `whale.schedule`, all-reduces in the same groups of
+    ranks, of one element type, become one of their operands side by
     side (`whale.pack`, `whale.unpack`), up to `communication.bucket_bytes` of
     `whale.config`. Those of more than half of it stay by themselves: it is
     latency that is saved, and what is joined starts when the last is there. No
@@ -310,6 +310,62 @@ def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
     }
     ```
   }];
+}
+
+def DivideReductions : Pass<"whale-divide-reductions", "::mlir::ModuleOp"> {
+  let summary = "Divide reductions over several nodes";
+  let description = [{
+    An all-reduce over several nodes, with equally many members in each, becomes
+    a reduce-scatter in each node, an all-reduce of the parts across nodes, and
+    an all-gather in each node, where the links of `whale.cluster` make that
+    faster: each byte then crosses the network once for a node, not once for
+    each of its devices. A few bytes stay one all-reduce, as three collectives
+    have three latencies. What doesn't divide evenly is filled up with zeros.
+
+    Example: two nodes of two ranks.
+    ```mlir
+    #terms = #whale.placement<[400] partial sum 4 on [0 to 3]>
+    #sum = #whale.placement<[400] replicate 4 on [0 to 3]>
+    whale.cluster @cluster {nodes = [{count = 2 : i64,
+        devices = [{count = 2 : i64, kind = "cpu"} ],
+        link = {bandwidth = 1.0e10, latency = 1.0e-6}} ],
+        network = {bandwidth = 1.0e9, latency = 1.0e-5}}
+    whale.schedule ranks [0, 1, 2, 3] @rank_class_0(%x: tensor<400xf32>)
+        -> tensor<400xf32> {
+      %0 = whale.all_reduce %x channel 0 from #terms to #sum
+          : (tensor<400xf32>) -> tensor<400xf32>
+      whale.return %0 : tensor<400xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[400] partial sum 4 on [0, 1, 2, 3]>
+    #placement1 = #whale.placement<[400] partial sum 2 split 0 (200, 200) on
+        [0, 1, 2, 3]>
+    #placement2 = #whale.placement<[400] split 0 (200, 200) replicate 2 on
+        [0, 2, 1, 3]>
+    #placement3 = #whale.placement<[400] replicate 4 on [0, 1, 2, 3]>
+    module {
+      whale.cluster @cluster
+          {network = {bandwidth = 1.000000e+09 : f64, latency = 1.000000e-05
+          : f64}, nodes = [{count = 2 : i64,
+          devices = [{count = 2 : i64, kind = "cpu"} ],
+          link = {bandwidth = 1.000000e+10 : f64,
+          latency = 9.9999999999999995E-7 : f64}} ]}
+      whale.schedule ranks [0, 1, 2, 3] @rank_class_0(%arg0: tensor<400xf32>)
+          -> tensor<400xf32> {
+        %0 = whale.reduce_scatter %arg0 channel 0 from #placement to #placement1
+            : (tensor<400xf32>) -> tensor<200xf32>
+        %1 = whale.all_reduce %0 channel 1 from #placement1 to #placement2
+            : (tensor<200xf32>) -> tensor<200xf32>
+        %2 = whale.all_gather %1 channel 2 from #placement2 to #placement3
+            : (tensor<200xf32>) -> tensor<400xf32>
+        whale.return %2 : tensor<400xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
 def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {
