@@ -110,7 +110,10 @@ private:
         rhs.groups(rhs.free, ArrayRef(out).take_back(rhs.free.size())));
   }
   int64_t countContracted();
-  bool isForLoops(int64_t contracted, int64_t fewProducts) const;
+  bool isForLoops(int64_t contracted, int64_t fewProducts) const {
+    return whale::isForLoops(lhs.countFree(), rhs.countFree(), contracted,
+                             fewProducts);
+  }
   void placeAll();
   void orderContracted();
   /// Finds an order in memory of the operand that the library can walk.
@@ -139,16 +142,6 @@ Contraction::Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op)
   llvm::append_range(lhs.contracting, numbers.getLhsContractingDimensions());
   llvm::append_range(rhs.batch, numbers.getRhsBatchingDimensions());
   llvm::append_range(rhs.contracting, numbers.getRhsContractingDimensions());
-}
-
-/// Whether loops are as quick as a call: they form sums in blocks, which is
-/// more exact. That is so for vectors, which are read once, and for so few
-/// pairs of elements that the call takes longer than their product.
-bool Contraction::isForLoops(int64_t contracted, int64_t fewProducts) const {
-  int64_t rows = lhs.countFree(), columns = rhs.countFree();
-  return rows == 1 || columns == 1 ||
-         (rows <= fewProducts / contracted &&
-          columns <= fewProducts / contracted / rows);
 }
 
 /// Contracts in the order in which the right operand is in memory.
@@ -523,6 +516,13 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
 
   void runOnOperation() override {
     IRRewriter rewriter(&getContext());
+    SmallVector<stablehlo::DotGeneralOp> products;
+    getOperation().walk(
+        [&](stablehlo::DotGeneralOp op) { products.push_back(op); });
+    for (stablehlo::DotGeneralOp op : products) {
+      rewriter.setInsertionPoint(op);
+      (void)splitComplexProduct(rewriter, op, fewProducts);
+    }
     SmallVector<Operation *> found;
     getOperation().walk([&](Operation *op) {
       if (isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp>(op))

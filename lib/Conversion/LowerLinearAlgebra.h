@@ -42,6 +42,19 @@ void populateAttentionBlockPatterns(mlir::RewritePatternSet &patterns);
 void absorbTranspose(mlir::PatternRewriter &rewriter, AttentionOp op,
                      bool keepsFeatures = false);
 
+/// Whether loops are as quick as a call: they form sums in blocks, which is
+/// more exact. That is so for vectors, which are read once, and for so few
+/// pairs of elements that the call takes longer than their product. Extents are
+/// at least one.
+bool isForLoops(int64_t rows, int64_t columns, int64_t contracted,
+                int64_t fewProducts);
+
+/// Replaces a product of complex numbers of f32 by four of their parts; failure
+/// for others, and where loops are as quick.
+mlir::LogicalResult splitComplexProduct(mlir::RewriterBase &rewriter,
+                                        mlir::stablehlo::DotGeneralOp op,
+                                        int64_t fewProducts);
+
 } // namespace whale
 
 #endif // WHALE_LIB_CONVERSION_LOWERLINEARALGEBRA_H

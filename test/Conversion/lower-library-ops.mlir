@@ -394,3 +394,30 @@ func.func @reversed_integers(%x: tensor<1x5x6x2xi32>, %w: tensor<3x2x2x4xi32>)
       : (tensor<1x5x6x2xi32>, tensor<3x2x2x4xi32>) -> tensor<1x3x5x4xi32>
   return %0 : tensor<1x3x5x4xi32>
 }
+
+// -----
+
+// Four products of parts, of which the last is added to the one before it; what
+// is made of two parts is taken apart without operations. (Few elements and
+// vectors stay.)
+
+// CHECK-LABEL: func.func @complex
+// CHECK-SAME: (%[[A:[^:]*]]: tensor<{{[^,]*}}, %[[RE:[^:]*]]: tensor<8x16xf32>, %[[IM:[^:]*]]: tensor<8x16xf32>)
+// CHECK: %[[ARE:.*]] = stablehlo.real %[[A]]
+// CHECK: %[[AIM:.*]] = stablehlo.imag %[[A]]
+// CHECK-DAG: %[[RR:.*]] = whale.matmul %[[ARE]], %[[RE]]
+// CHECK-DAG: %[[II:.*]] = whale.matmul %[[AIM]], %[[IM]]
+// CHECK: %[[R:.*]] = stablehlo.subtract %[[RR]], %[[II]]
+// CHECK-DAG: whale.matmul %[[ARE]], %[[IM]]
+// CHECK-DAG: whale.matmul %[[AIM]], %[[RE]]
+// CHECK: stablehlo.complex %[[R]],
+// FEW-LABEL: func.func @complex
+// FEW: stablehlo.dot_general {{.*}}complex<f32>
+func.func @complex(%a: tensor<2x4x8xcomplex<f32>>, %re: tensor<8x16xf32>,
+                   %im: tensor<8x16xf32>) -> tensor<2x4x16xcomplex<f32>> {
+  %b = stablehlo.complex %re, %im : tensor<8x16xcomplex<f32>>
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [2] x [0]
+      : (tensor<2x4x8xcomplex<f32>>, tensor<8x16xcomplex<f32>>)
+      -> tensor<2x4x16xcomplex<f32>>
+  return %0 : tensor<2x4x16xcomplex<f32>>
+}
