@@ -34,10 +34,12 @@ float dotRows(const float *a, const float *b, int64_t count);
 void softmaxGradient(const float *p, float *gradient, int64_t count,
                      float shift, float factor);
 
-/// Converts each number to the other type, in another array; to bf16 it is
-/// rounded to nearest, ties to even.
+/// Converts each number to the other type, in another array; to half precision
+/// it is rounded to nearest, ties to even.
 void convertRow(const BFloat16 *from, float *to, int64_t count);
 void convertRow(const float *from, BFloat16 *to, int64_t count);
+void convertRow(const Float16 *from, float *to, int64_t count);
+void convertRow(const float *from, Float16 *to, int64_t count);
 
 } // namespace whale::runtime
 

@@ -198,6 +198,34 @@ TEST(MatmulTest, RandomStridesTypesAndBatches) {
   }
 }
 
+/// More rows and columns than a tile that is converted has.
+TEST(MatmulTest, HalfPrecisionByColumns) {
+  std::mt19937 random(4);
+  auto device = createCpuDevice(2);
+  device->attachThread();
+  std::deque<Matmul> ops;
+  for (DType type : {DType::F16, DType::BF16})
+    for (bool isByRows : {false, true}) {
+      Matmul &op = ops.emplace_back();
+      op.lhsType = op.rhsType = op.outType = type;
+      op.m = 70;
+      op.n = 20;
+      op.k = 33;
+      op.mLhs = isByRows ? op.k : 1;
+      op.kLhs = isByRows ? 1 : op.m;
+      op.kRhs = isByRows ? op.n : 1;
+      op.nRhs = isByRows ? 1 : op.k;
+      op.mOut = isByRows ? op.n : 1;
+      op.nOut = isByRows ? 1 : op.m;
+      Bytes a = randomElements(random, type, op.m * op.k);
+      Bytes b = randomElements(random, type, op.k * op.n);
+      Bytes c(op.m * op.n * byteSize(type)), expected = c;
+      oracle(op, a, b, expected);
+      multiply(*device, op, a.data(), b.data(), c.data());
+      EXPECT_EQ(c, expected) << name(type) << " " << isByRows;
+    }
+}
+
 TEST(MatmulTest, LargeProductIsCloseAndRepeatable) {
   std::mt19937 random(5);
   Matmul op = {};

@@ -9,7 +9,8 @@
 // C = A B of dense row-major matrices, and copies of strided matrices to dense
 // ones and back. Products of f32 are oneDNN's. Other types, and extents above
 // 32 bits, take blockedGemm, whose bits depend neither on its panels nor on the
-// threads. Matrices that are in memory column by column are copied by tiles.
+// threads. Matrices that are in memory column by column are copied by tiles;
+// half precision becomes f32 and back a row or a column of a tile at a time.
 //
 // Cost: m n k multiplications and additions. blockedGemm splits rows over
 // threads; a panel of B, 128 by 512, is used for all rows of a thread, so that
@@ -21,6 +22,7 @@
 #include "device/cpu/Gemm.h"
 
 #include "device/cpu/Parallel.h"
+#include "library/RowMath.h"
 #include "whale/Runtime/Types.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -109,15 +111,77 @@ static void forElements(int64_t begin, int64_t end, int64_t columns,
         move(i, j);
     return;
   }
-  constexpr int64_t kTileRows = 32, kTileColumns = 8;
-  for (int64_t row = begin; row < end; row += kTileRows)
-    for (int64_t column = 0; column < columns; column += kTileColumns) {
-      int64_t lastRow = std::min(row + kTileRows, end);
-      int64_t lastColumn = std::min(column + kTileColumns, columns);
+  constexpr int64_t rows = 32, width = 8;
+  for (int64_t row = begin; row < end; row += rows)
+    for (int64_t column = 0; column < columns; column += width) {
+      int64_t lastRow = std::min(row + rows, end);
+      int64_t lastColumn = std::min(column + width, columns);
       for (int64_t i = row; i < lastRow; ++i)
         for (int64_t j = column; j < lastColumn; ++j)
           move(i, j);
     }
+}
+
+/// Whether rows of such elements are converted to and from float in vectors.
+template <typename Storage, typename T>
+constexpr bool hasRowConversion =
+    std::is_same_v<T, float> &&
+    (std::is_same_v<Storage, Float16> || std::is_same_v<Storage, BFloat16>);
+
+/// A tile of a matrix that is in memory column by column.
+constexpr int64_t kTileRows = 64, kTileColumns = 16;
+
+/// Calls `move(row, rows, column, columns)` for the tiles of some rows.
+template <typename Move>
+static void forTiles(int64_t begin, int64_t end, int64_t columns, Move move) {
+  for (int64_t row = begin; row < end; row += kTileRows)
+    for (int64_t column = 0; column < columns; column += kTileColumns)
+      move(row, std::min(kTileRows, end - row), column,
+           std::min(kTileColumns, columns - column));
+}
+
+/// Rows `begin` to `end` of a matrix, as a dense one of floats.
+template <typename Storage>
+static void packRows(const Storage *from, int64_t rowStride, int64_t columns,
+                     int64_t columnStride, float *dst, int64_t begin,
+                     int64_t end) {
+  if (columnStride == 1) {
+    for (int64_t i = begin; i < end; ++i)
+      convertRow(from + i * rowStride, dst + i * columns, columns);
+    return;
+  }
+  float tile[kTileColumns][kTileRows];
+  forTiles(begin, end, columns,
+           [&](int64_t row, int64_t rows, int64_t column, int64_t count) {
+             for (int64_t j = 0; j < count; ++j)
+               convertRow(from + row + (column + j) * columnStride, tile[j],
+                          rows);
+             for (int64_t i = 0; i < rows; ++i)
+               for (int64_t j = 0; j < count; ++j)
+                 dst[(row + i) * columns + column + j] = tile[j][i];
+           });
+}
+
+/// The way back.
+template <typename Storage>
+static void unpackRows(Storage *to, int64_t rowStride, int64_t columns,
+                       int64_t columnStride, const float *src, int64_t begin,
+                       int64_t end) {
+  if (columnStride == 1) {
+    for (int64_t i = begin; i < end; ++i)
+      convertRow(src + i * columns, to + i * rowStride, columns);
+    return;
+  }
+  float tile[kTileColumns][kTileRows];
+  forTiles(begin, end, columns,
+           [&](int64_t row, int64_t rows, int64_t column, int64_t count) {
+             for (int64_t i = 0; i < rows; ++i)
+               for (int64_t j = 0; j < count; ++j)
+                 tile[j][i] = src[(row + i) * columns + column + j];
+             for (int64_t j = 0; j < count; ++j)
+               convertRow(tile[j], to + row + (column + j) * columnStride,
+                          rows);
+           });
 }
 
 template <typename T>
@@ -129,6 +193,10 @@ void packMatrix(DType dtype, const void *src, int64_t rows, int64_t rowStride,
       auto *from = static_cast<const Storage *>(src);
       parallelFor(rows, partsFor(rows * columns, threads),
                   [&](int64_t begin, int64_t end) {
+                    if constexpr (hasRowConversion<Storage, T>)
+                      if (columnStride == 1 || rowStride == 1)
+                        return packRows(from, rowStride, columns, columnStride,
+                                        dst, begin, end);
                     forElements(begin, end, columns,
                                 rowStride == 1 && columnStride != 1,
                                 [&](int64_t i, int64_t j) {
@@ -149,6 +217,10 @@ void unpackMatrix(DType dtype, void *dst, int64_t rows, int64_t rowStride,
       auto *to = static_cast<Storage *>(dst);
       parallelFor(rows, partsFor(rows * columns, threads),
                   [&](int64_t begin, int64_t end) {
+                    if constexpr (hasRowConversion<Storage, T>)
+                      if (columnStride == 1 || rowStride == 1)
+                        return unpackRows(to, rowStride, columns, columnStride,
+                                          src, begin, end);
                     forElements(begin, end, columns,
                                 rowStride == 1 && columnStride != 1,
                                 [&](int64_t i, int64_t j) {
