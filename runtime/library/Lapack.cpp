@@ -12,6 +12,8 @@
 // `lapack_?NAME_ffi`, with matrices in column-major order: a buffer of shape
 // [n, m] holds one of m rows.
 //
+// Cholesky factors of small real matrices are our own (Cholesky.cpp).
+//
 // Cost: for each matrix LAPACK's routine, which is cubic in its extents (gtsv:
 // linear); before it the operand is copied to the result that it overwrites.
 // LAPACKE looks for NaNs and allocates the workspace in each call. Matrices of
@@ -69,6 +71,12 @@ LibraryFunction preparePotrf(const LibraryRequest &request) {
   batch.input<T>({n, n});
   batch.output<T>({n, n});
   batch.output<int32_t>({});
+  if constexpr (!isComplexType<T>)
+    if (constexpr int64_t mostRows = 128; n <= mostRows)
+      return batch.finish([=](const MatrixCall &call) {
+        *call.out<int32_t>(1) =
+            factorizeSmall(uplo, n, copyFirst<T>(call, n * n));
+      });
   return batch.finish([=](const MatrixCall &call) {
     *call.out<int32_t>(1) = checkInfo(
         "lapack.potrf",

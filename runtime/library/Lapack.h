@@ -76,6 +76,11 @@ T *copyFirst(const MatrixCall &call, int64_t count) {
 Int checkInfo(const char *routine, Int info,
               std::initializer_list<Int> operands);
 
+/// What potrf computes of an n by n matrix of real numbers, in place; as its
+/// `info`, NaNs are no positive minor. Quick up to some hundred rows.
+template <typename T>
+Int factorizeSmall(char uplo, int64_t n, T *a);
+
 /// Singular values and eigenvalues.
 std::map<std::string, LibraryFactory> eigenvalueFunctions();
 
