@@ -83,8 +83,9 @@ private:
   bool transposed = false;
   bool empty = false;
   bool direct = false;
-  /// By oneDNN's GEMM instead of its primitives.
+  /// By oneDNN's GEMM instead of its primitives, so many columns at a time.
   bool usesGemm = false;
+  int64_t columns = 0;
   /// By oneDNN, `depth` of the op.k columns and rows at a time: the first ones,
   /// those between, and the last if they are fewer.
   int64_t depth = 0;
