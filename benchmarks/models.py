@@ -414,6 +414,171 @@ def classifier(
     return Workload(init, loss, rows, optax.sgd(1e-2, momentum=0.9))
 
 
+def biased_transformer(
+    annotate: bool,
+    layers: int = 4,
+    width: int = 256,
+    heads: int = 4,
+    hidden: int = 1024,
+    buckets: int = 32,
+    vocabulary: int = 4096,
+    batch: int = 16,
+    context: int = 128,
+) -> Workload:
+    """An encoder as T5 has it: a bias of attention is learned for each head and
+    bucket of distances, by all layers together; no scale, RMS norms. It says
+    for each token which one it is. Without buckets each layer has a bias for
+    each pair of positions."""
+    distances = np.arange(context)[:, None] - np.arange(context)
+    size = np.log2(np.abs(distances) + 1) * (buckets // 2 - 1)
+    bucket = (size / np.log2(context + 1)).astype(np.int32)
+    bucket += np.where(distances > 0, buckets // 2, 0).astype(np.int32)
+    shape = (buckets, heads) if buckets else (layers, heads, context, context)
+
+    def init(key: jax.Array) -> Params:
+        keys = iter(jax.random.split(key, 3 + 6 * layers))
+
+        def weight(*shape: int) -> jax.Array:
+            return jax.random.normal(next(keys), shape) * 0.02
+
+        return {
+            "tokens": weight(vocabulary, width),
+            "bias": weight(*shape),
+            "blocks": [
+                {
+                    "norm1": jnp.ones(width),
+                    "query": weight(width, width),
+                    "key": weight(width, width),
+                    "value": weight(width, width),
+                    "out": weight(width, width),
+                    "norm2": jnp.ones(width),
+                    "up": weight(width, hidden),
+                    "down": weight(hidden, width),
+                }
+                for _ in range(layers)
+            ],
+            "norm": jnp.ones(width),
+            "head": weight(width, vocabulary),
+        }
+
+    def norm(scale: jax.Array, x: jax.Array) -> jax.Array:
+        mean = jnp.square(x).mean(-1, keepdims=True)
+        return x * jax.lax.rsqrt(mean + 1e-6) * scale
+
+    def attend(block: Params, bias: jax.Array, x: jax.Array) -> jax.Array:
+        shape = *x.shape[:2], heads, width // heads
+        query, key, value = (
+            (x @ block[name]).reshape(shape)
+            for name in ("query", "key", "value")
+        )
+        scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) + bias
+        weights = jax.nn.softmax(scores)
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, value)
+        return mixed.reshape(x.shape) @ block["out"]
+
+    def loss(params: Params, rows: jax.Array) -> jax.Array:
+        x = params["tokens"][rows]
+        if buckets:
+            bias = [params["bias"][bucket].transpose(2, 0, 1)] * layers
+        else:
+            bias = list(params["bias"])
+        for number, block in enumerate(params["blocks"]):
+            x = x + attend(block, bias[number], norm(block["norm1"], x))
+            now = norm(block["norm2"], x)
+            x = x + jax.nn.relu(now @ block["up"]) @ block["down"]
+        logits = norm(params["norm"], x) @ params["head"]
+        return mean_loss(logits, rows)
+
+    random = np.random.default_rng(0)
+    rows = random.integers(0, vocabulary, (batch, context), np.int32)
+    return Workload(init, loss, rows)
+
+
+def vision_transformer(
+    annotate: bool,
+    layers: int = 4,
+    width: int = 192,
+    heads: int = 3,
+    patch: int = 4,
+    image: int = 32,
+    classes: int = 100,
+    batch: int = 32,
+) -> Workload:
+    """A ViT: patches by a convolution, a token for the class before them, and
+    learned positions."""
+    tokens = (image // patch) ** 2 + 1
+
+    def init(key: jax.Array) -> Params:
+        keys = iter(jax.random.split(key, 4 + 4 * layers))
+
+        def weight(*shape: int) -> jax.Array:
+            return jax.random.normal(next(keys), shape) * 0.02
+
+        def norm() -> Params:
+            return {"scale": jnp.ones(width), "bias": jnp.zeros(width)}
+
+        return {
+            "patches": weight(patch, patch, 3, width),
+            "class": weight(width),
+            "positions": weight(tokens, width),
+            "blocks": [
+                {
+                    "norm1": norm(),
+                    "input": weight(width, 3 * width),
+                    "out": weight(width, width),
+                    "norm2": norm(),
+                    "up": weight(width, 4 * width),
+                    "bias": jnp.zeros(4 * width),
+                    "down": weight(4 * width, width),
+                }
+                for _ in range(layers)
+            ],
+            "norm": norm(),
+            "head": weight(width, classes),
+        }
+
+    def norm(params: Params, x: jax.Array) -> jax.Array:
+        mean = x.mean(-1, keepdims=True)
+        variance = jnp.square(x - mean).mean(-1, keepdims=True)
+        x = (x - mean) * jax.lax.rsqrt(variance + 1e-6)
+        return x * params["scale"] + params["bias"]
+
+    def attend(block: Params, x: jax.Array) -> jax.Array:
+        shape = *x.shape[:2], 3, heads, width // heads
+        inputs = (x @ block["input"]).reshape(shape)
+        query, key, value = inputs[:, :, 0], inputs[:, :, 1], inputs[:, :, 2]
+        scores = jnp.einsum("bqhd,bkhd->bhqk", query, key)
+        weights = jax.nn.softmax(scores / np.sqrt(width // heads))
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, value)
+        return mixed.reshape(x.shape) @ block["out"]
+
+    def loss(params: Params, rows: Any) -> jax.Array:
+        pixels, labels = rows
+        x = jax.lax.conv_general_dilated(
+            pixels,
+            params["patches"],
+            (patch, patch),
+            "VALID",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+        x = x.reshape(batch, tokens - 1, width)
+        first = jnp.broadcast_to(params["class"], (batch, 1, width))
+        x = jnp.concatenate([first, x], axis=1) + params["positions"]
+        for block in params["blocks"]:
+            x = x + attend(block, norm(block["norm1"], x))
+            now = norm(block["norm2"], x) @ block["up"] + block["bias"]
+            x = x + jax.nn.gelu(now) @ block["down"]
+        logits = norm(params["norm"], x)[:, 0] @ params["head"]
+        return mean_loss(logits, labels)
+
+    random = np.random.default_rng(0)
+    rows = (
+        random.standard_normal((batch, image, image, 3), np.float32),
+        random.integers(0, classes, batch, np.int32),
+    )
+    return Workload(init, loss, rows)
+
+
 def resnet(
     annotate: bool,
     blocks: tuple[int, ...] = (3, 4, 6, 3),
