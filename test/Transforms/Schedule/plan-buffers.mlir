@@ -275,3 +275,21 @@ module {
     whale.return %3#0 : tensor<4xf32>
   }
 }
+
+// -----
+
+// A rank without elements may take part in a reduction without an operand:
+// there is nothing to reduce in place.
+
+#terms = #whale.placement<[2, 0] partial sum 2 on [0, 1]>
+#sum = #whale.placement<[2, 0] replicate 2 on [0, 1]>
+module {
+  module @kernels {
+  }
+  // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+  // CHECK: whale.all_reduce channel 0
+  whale.schedule ranks [0, 1] @rank_class_0() -> tensor<2x0xf32> {
+    %0 = whale.all_reduce channel 0 from #terms to #sum : () -> tensor<2x0xf32>
+    whale.return %0 : tensor<2x0xf32>
+  }
+}

@@ -379,6 +379,9 @@ LogicalResult AllReduceOp::verify() {
 }
 
 SmallVector<InPlacePair> AllReduceOp::getInPlacePairs() {
+  // A rank without elements may have no operand, or no result.
+  if (!getInput() || !getOutput())
+    return {};
   // Every rank replaces its whole buffer by its group's reduction. If the
   // transfer is asynchronous, this is required: the operand is not kept alive
   // until the wait, so its buffer must be the result's.
