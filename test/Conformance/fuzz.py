@@ -2,23 +2,26 @@
 """Runs random programs through XLA and through Whale, and compares.
 
     fuzz.py [--count N] [--seed S] [--ranks 1,2,3] [--keep FOLDER]
-            [--attention] [--target cpu|cuda-emulated] [--full-count N]
+            [--attention | --stages] [--target cpu|cuda-emulated]
+            [--full-count N]
 
 Program number i of a seed is always the same: element types, shapes,
 operations and control flow are drawn from it, and so are the number of ranks,
 the strategy and the arguments that carry the mini-batch. One in three is a
 training step (fuzz_steps.py); with --attention, all are attention
-(fuzz_attention.py). The ranks `uneven` are three of different speeds.
-What a difference in
-the last bit would turn into another result (comparisons, sorting, rounding to
-integers) is only done with numbers that have been computed exactly. Exit
-status 1 if a program fails or differs; its text is kept in FOLDER. With
+(fuzz_attention.py), and with --stages steps on stages (fuzz_stages.py), of
+which the compiler may refuse what would be another result. The ranks `uneven`
+are three of different speeds. What a difference in the last bit would turn into
+another result (comparisons, sorting, rounding to integers) is only done with
+numbers that have been computed exactly. Exit status 1 if a program fails or
+differs; its text is kept in FOLDER, and the outcomes are counted. With
 WHALE_TEST_FULL in the environment, --full-count is the number of programs.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -28,6 +31,8 @@ import time
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
+# Each program runs once: XLA takes longer to optimize one than to run it.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 import numpy as np
@@ -37,6 +42,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 from cases import Tensor  # noqa: E402
 from fuzz_attention import Attention  # noqa: E402
 from fuzz_programs import Program  # noqa: E402
+from fuzz_stages import ALLOWED, Staged  # noqa: E402
 from fuzz_steps import Step  # noqa: E402
 from run import run_program  # noqa: E402
 
@@ -100,14 +106,22 @@ def compare(expected: np.ndarray, actual: np.ndarray, coarse: bool) -> str:
     return f"at {list(at)} {actual[at]} instead of {expected[at]}"
 
 
-def check(number: int, args) -> tuple[str, str]:
-    """(what is wrong with a program, its text)."""
+def draw(number: int, args):
+    """A program, and what draws how it is spread."""
     rng = np.random.default_rng([args.seed, number, 1])
     seed = int(np.random.default_rng([args.seed, number]).integers(2**62))
     form: type = Step if rng.random() < 1 / 3 else Program
     if args.attention:
         form = Attention
-    program = form(seed, int(rng.integers(2, args.size + 1)))
+    if args.stages:
+        form = Staged
+    return form(seed, int(rng.integers(2, args.size + 1))), rng
+
+
+def check(number: int, args) -> tuple[str, str, str]:
+    """(the outcome, what is wrong with a program, its text). The outcome is
+    right, refused, failed or wrong."""
+    program, rng = draw(number, args)
     Program.coarse = False
     function = jax.jit(program, keep_unused=True)
     lowered = function.lower(*program.arguments)
@@ -116,11 +130,15 @@ def check(number: int, args) -> tuple[str, str]:
     types = [
         Tensor(element_name(array.dtype), array.shape) for array in expected
     ]
-    text = lowered.as_text()
     ranks = args.ranks.split(",")
     cluster = ranks[int(rng.integers(len(ranks)))]
-    if cluster != "1":
-        text = with_strategy(rng, text, program)
+    where = UNEVEN if cluster == "uneven" else cluster
+    if args.stages:
+        text = program.text(json.loads(where))
+    else:
+        text = lowered.as_text()
+        if cluster != "1":
+            text = with_strategy(rng, text, program)
     if args.keep:
         # Left behind by a crash.
         args.keep.mkdir(parents=True, exist_ok=True)
@@ -128,16 +146,21 @@ def check(number: int, args) -> tuple[str, str]:
             f"// program {number} on {cluster}\n{text}"
         )
     try:
-        where = UNEVEN if cluster == "uneven" else cluster
         results = run_program(
             text, program.arguments, types, where, args.target
         )
     except Exception as error:
-        return f"on {cluster} ranks: {str(error)[:300]}", text
+        message = str(error)
+        allowed = args.stages and any(
+            re.search(pattern, message, re.DOTALL) for pattern in ALLOWED
+        )
+        message = f"on {cluster} ranks: {message[:300]}"
+        return "refused" if allowed else "failed", message, text
     for index, (a, b) in enumerate(zip(expected, results)):
         if wrong := compare(a, b, program.coarse):
-            return f"on {cluster} ranks: result {index} {wrong}", text
-    return "", text
+            message = f"on {cluster} ranks: result {index} {wrong}"
+            return "wrong", message, text
+    return "right", "", text
 
 
 def main() -> int:
@@ -149,25 +172,30 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=14, help="operations")
     parser.add_argument("--ranks", default="1,2,3,uneven")
     parser.add_argument("--attention", action="store_true")
+    parser.add_argument("--stages", action="store_true")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--keep", type=pathlib.Path)
     args = parser.parse_args()
+    if args.stages:  # As users' steps are.
+        jax.config.update("jax_enable_x64", False)
     if args.full_count and "WHALE_TEST_FULL" in os.environ:
         args.count = args.full_count
-    begin, bad = time.monotonic(), 0
+    begin = time.monotonic()
+    outcomes: collections.Counter[str] = collections.Counter()
     for number in range(args.first, args.first + args.count):
-        wrong, text = check(number, args)
+        outcome, message, text = check(number, args)
+        outcomes[outcome] += 1
         if (number + 1) % 100 == 0:
             print(f"{number + 1 - args.first} programs", flush=True)
-        if not wrong:
+        if outcome in ("right", "refused"):
             continue
-        bad += 1
-        print(f"program {number}: {wrong}", flush=True)
+        print(f"program {number}: {outcome} {message}", flush=True)
         if args.keep:
             (args.keep / f"{args.seed}-{number}.mlir").write_text(text)
     seconds = time.monotonic() - begin
-    print(f"{args.count} programs, {bad} wrong, {seconds:.0f} s")
-    return 1 if bad else 0
+    counts = ", ".join(f"{n} {what}" for what, n in outcomes.items())
+    print(f"{args.count} programs: {counts}; {seconds:.0f} s")
+    return 1 if outcomes["wrong"] + outcomes["failed"] else 0
 
 
 if __name__ == "__main__":
