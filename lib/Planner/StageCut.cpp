@@ -84,8 +84,7 @@ private:
     return cuts;
   }
   bool counts(size_t first, size_t last) const {
-    return loads.countBefore(positions[last]) >
-           loads.countBefore(positions[first]);
+    return loads.isEnough(positions[first], positions[last]);
   }
   StagePart partOf(size_t stage, size_t first, size_t last) const {
     return loads.partOf(stage, positions[first], positions[last],
@@ -239,7 +238,6 @@ std::vector<StageLoad> Cutter::loadsOf(llvm::ArrayRef<int64_t> cuts) {
     load.bytesIn = crossings.bytesIn(indices[stage], indices[stage + 1]);
     load.stateBytes = std::llround(loads.stateOf(load.begin, load.end));
     load.seconds = part.seconds;
-    load.computeSeconds = loads.computeSeconds(stage, load.begin, load.end);
     load.lacksBytes = std::ceil(loads.lackOf(stage, parts));
   }
   return result;
@@ -352,6 +350,9 @@ whale::cutStages(const CutProblem &problem) {
   std::vector<int64_t> positions = cutPositions(problem, loads);
   Cutter cutter(problem, loads, positions);
   std::optional<Cuts> best = cutter.findBest();
+  if (!best && problem.leastSeconds > 0)
+    return fail("no cut into " + llvm::Twine(count) +
+                " task graphs gives each of them enough to do");
   if (!best) {
     int64_t memory = 0;
     for (const CutStage &stage : problem.stages)
@@ -374,6 +375,25 @@ whale::cutStages(const CutProblem &problem) {
       return around.loadsOf(cuts);
     cuts = std::move(better);
   }
+}
+
+int64_t whale::mostStagesOf(const CutProblem &problem, int64_t wanted,
+                            double share) {
+  CutLoads loads(problem);
+  int64_t units = problem.units.size();
+  for (int64_t count = wanted; count > 1; --count) {
+    double least = share * loads.secondsBefore(units) / double(count);
+    int64_t begin = 0, made = 0;
+    for (int64_t end = 1; end <= units; ++end)
+      if (loads.countBefore(end) > loads.countBefore(begin) &&
+          loads.secondsBefore(end) - loads.secondsBefore(begin) >= least) {
+        begin = end;
+        ++made;
+      }
+    if (made >= count)
+      return count;
+  }
+  return 1;
 }
 
 std::vector<CutNeed> whale::needsOf(const CutProblem &problem,

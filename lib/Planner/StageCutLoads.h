@@ -108,6 +108,11 @@ public:
   }
   /// The number of units that count before a unit.
   int64_t countBefore(int64_t unit) const { return counts[unit]; }
+  /// Whether units have enough to do for a stage.
+  bool isEnough(int64_t begin, int64_t end) const {
+    return counts[end] > counts[begin] &&
+           seconds[0][end] - seconds[0][begin] >= problem.leastSeconds;
+  }
   /// Seconds of all units before a unit, on a device of the first class.
   double secondsBefore(int64_t unit) const { return seconds[0][unit]; }
   /// The fraction of the units' work that all devices of a stage do in a

@@ -71,6 +71,26 @@ TEST(StageCut, FollowsCapacity) {
   EXPECT_EQ(begins(problem), (Cuts{0, 2}));
 }
 
+TEST(StageCut, EveryStageHasEnoughToDo) {
+  // The fastest cut leaves a scalar to the last stage.
+  CutProblem problem = chain({8, 8, 1e-6}, {1, 1, 1});
+  EXPECT_EQ(begins(problem), (Cuts{0, 1, 2}));
+  EXPECT_EQ(mostStagesOf(problem, 3, 0.1), 2);
+  EXPECT_EQ(mostStagesOf(problem, 3, 0), 3);
+  problem.leastSeconds = 1;
+  EXPECT_EQ(errorOf(problem), "no cut into 3 task graphs gives each of them "
+                              "enough to do");
+  problem.stages.pop_back();
+  EXPECT_EQ(begins(problem), (Cuts{0, 1}));
+  // What crosses a slow link is not worth a stage of nearly nothing.
+  problem = chain({1e-3, 4, 4}, {1, 1});
+  problem.values.push_back({1, {2}, 100});
+  problem.stages[1].secondsPerByte = 1;
+  EXPECT_EQ(begins(problem), (Cuts{0, 1}));
+  problem.leastSeconds = 0.4;
+  EXPECT_EQ(begins(problem), (Cuts{0, 2}));
+}
+
 TEST(StageCut, EveryStageHasAnOperationThatCounts) {
   EXPECT_EQ(begins(chain({0, 9, 0, 1, 0}, {1, 1})), (Cuts{0, 2}));
   EXPECT_EQ(begins(chain({0, 9, 0, 1, 0}, {1, 9})), (Cuts{0, 2}));

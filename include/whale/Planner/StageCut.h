@@ -78,6 +78,9 @@ struct CutProblem {
   /// In the order of the pipeline.
   std::vector<CutStage> stages;
   int64_t microBatches = 1;
+  /// The least seconds of a stage's units, on a device of the first class: with
+  /// less to do, it is not worth its devices.
+  double leastSeconds = 0;
 };
 
 /// One stage of the result.
@@ -87,8 +90,6 @@ struct StageLoad {
   double flops = 0;
   /// For the mini-batch, including communication.
   double seconds = 0;
-  /// The same without communication.
-  double computeSeconds = 0;
   /// Between this stage and the previous ones, in both directions.
   double bytesIn = 0;
   int64_t stateBytes = 0;
@@ -110,9 +111,14 @@ struct CutNeed {
 /// by one unit doesn't improve the result. If there are many positions to cut
 /// at, the search starts from the best one in each of some hundreds of ranges
 /// and from the positions at which the FLOPs are in proportion to the capacity
-/// of the stages. Fails if fewer units count than there are stages, or if the
-/// state of some stage doesn't fit its devices in any cut.
+/// of the stages. Fails if fewer units count than there are stages, or if in
+/// any cut some stage has too little to do, or its state doesn't fit its
+/// devices.
 llvm::Expected<std::vector<StageLoad>> cutStages(const CutProblem &problem);
+
+/// Returns the most stages, at most `wanted`, that can have all a part of
+/// `share` of the seconds that an even cut into as many would give them.
+int64_t mostStagesOf(const CutProblem &problem, int64_t wanted, double share);
 
 /// Returns the memory that each device needs with these stages, in the order of
 /// device ids.

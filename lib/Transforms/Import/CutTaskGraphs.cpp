@@ -153,34 +153,37 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     std::vector<StageLoad> loads;
   };
 
-  /// Cuts into `stages` task graphs or, where some would have too little to do
-  /// for a device of its own, into fewer that all have enough. Stays with more
-  /// where fewer lack memory, or the user says which devices each one has.
+  /// With less of the time that an even cut would give it, what a stage sends
+  /// and waits takes longer than it saves, and its devices are better used by
+  /// the others.
+  static constexpr double kUsefulShare = 0.1;
+
+  /// Cuts into `stages` task graphs that all have enough to do or, where they
+  /// can't, into fewer. Into as many as wanted, whatever they do, where else
+  /// more memory is lacking, or the user says which devices each one has.
   llvm::Expected<Cut> chooseCut(const StepUnits &units, const Cluster &cluster,
                                 int64_t stages) {
     bool areDevicesGiven = module->hasAttr(kVirtualDevicesAttr);
-    llvm::Expected<Cut> first =
-        cutInto(units, cluster, areDevicesGiven ? count : stages);
-    if (!first || areDevicesGiven)
-      return first;
-    int64_t useful = countUseful(first->loads);
-    while (stages > 1 && useful < stages) {
-      stages = std::max<int64_t>(useful, 1);
-      llvm::Expected<Cut> next = cutInto(units, cluster, stages);
-      if (!next) {
-        consumeError(next.takeError());
-        break;
+    llvm::Expected<Cut> any =
+        cutInto(units, cluster, areDevicesGiven ? count : stages, 0);
+    if (!any || areDevicesGiven)
+      return any;
+    for (int64_t fewer = mostStagesOf(any->problem, stages, kUsefulShare);
+         fewer > 0; --fewer) {
+      llvm::Expected<Cut> useful = cutInto(units, cluster, fewer, kUsefulShare);
+      if (!useful) {
+        consumeError(useful.takeError());
+        continue;
       }
-      if (lackOf(next->loads) > lackOf(first->loads))
-        break;
-      useful = countUseful(next->loads);
-      first = std::move(next);
+      if (lackOf(useful->loads) <= lackOf(any->loads))
+        return useful;
+      break;
     }
-    return first;
+    return any;
   }
 
   llvm::Expected<Cut> cutInto(const StepUnits &units, const Cluster &cluster,
-                              int64_t stages) {
+                              int64_t stages, double leastShare) {
     Cut cut;
     cut.strategies = makeStrategies(cluster.devices.size(), stages);
     llvm::Expected<std::vector<VirtualDevice>> devices =
@@ -192,6 +195,9 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         makeCutProblem(step, units, main, cluster, cut.devices,
                        isa_and_nonnull<SplitAttr>(defaultStrategy),
                        Config(module).getNumMicroBatches().value_or(1));
+    for (const CutUnit &unit : cut.problem.units)
+      cut.problem.leastSeconds +=
+          leastShare * unit.seconds.front() / double(stages);
     const MemoryFit &fit = getMemoryFit(module);
     for (CutStage &stage : cut.problem.stages)
       for (CutDevice &device : stage.devices) {
@@ -205,19 +211,6 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       return loads.takeError();
     cut.loads = std::move(*loads);
     return cut;
-  }
-
-  /// How many stages have a tenth of an even part of the time or more. With
-  /// less, what a stage sends and waits takes longer than it saves, and its
-  /// devices are better used by the others.
-  static int64_t countUseful(ArrayRef<StageLoad> loads) {
-    constexpr double kUseful = 0.1;
-    double all = 0;
-    for (const StageLoad &load : loads)
-      all += load.computeSeconds;
-    return llvm::count_if(loads, [&](const StageLoad &load) {
-      return load.computeSeconds >= kUseful * all / double(loads.size());
-    });
   }
 
   static int64_t lackOf(ArrayRef<StageLoad> loads) {
