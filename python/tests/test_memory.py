@@ -212,7 +212,7 @@ def test_expected_memory(model, cluster, config, capfd):
 def test_scratch_is_expected(capfd):
     """A device gets no more than it has memory for, what its convolutions use
     besides buffers included, and nothing is decided again."""
-    cluster = cluster_of([1 << 30, 6_000_000])
+    cluster = cluster_of([1 << 30, 4_200_000])
     wh.set_default_strategy(wh.replicate())
     loss, params, x = convolutions()
     step = wh.jit(

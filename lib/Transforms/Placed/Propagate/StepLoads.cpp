@@ -170,25 +170,34 @@ void StepLoads::orderUpdates() {
 /// Finds what is written to memory. What is computed element by element becomes
 /// part of the kernel that uses it, as long as that doesn't read too much.
 void StepLoads::findStored() {
-  // By operation that isn't stored: the stored values that it is computed from.
-  llvm::DenseMap<Operation *, llvm::SmallDenseSet<Value, 8>> sources;
+  // Of operations that aren't stored: the stored values that they are computed
+  // from, and how much arithmetic that takes.
+  struct Computed {
+    llvm::SmallDenseSet<Value, 8> reads;
+    unsigned arithmetic = 0;
+  };
+  llvm::DenseMap<Operation *, Computed> unstored;
   for (Operation *op : ops) {
     if (op == function || isa<TaskGraphOp>(op))
       continue;
-    llvm::SmallDenseSet<Value, 8> reads;
+    Computed own = {{}, countArithmetic(op)};
     for (Value operand : op->getOperands()) {
       Value value = lookThroughTaskGraph(operand);
-      auto unstored = sources.find(value.getDefiningOp());
-      if (unstored == sources.end())
-        reads.insert(value);
-      else
-        reads.insert(unstored->second.begin(), unstored->second.end());
+      auto source = unstored.find(value.getDefiningOp());
+      if (source == unstored.end()) {
+        own.reads.insert(value);
+        continue;
+      }
+      own.reads.insert(source->second.reads.begin(),
+                       source->second.reads.end());
+      own.arithmetic += source->second.arithmetic;
     }
-    if (op->hasTrait<OpTrait::IsTerminator>() || isStored(op, stepMeshes) ||
-        reads.size() >= kMostFusedBuffers)
+    if (op->hasTrait<OpTrait::IsTerminator>() ||
+        isStored(op, stepMeshes, isCheap(op, own.arithmetic, own.reads)) ||
+        own.reads.size() >= kMostFusedBuffers)
       stored.insert(op);
     else
-      sources[op] = std::move(reads);
+      unstored[op] = std::move(own);
   }
 }
 
@@ -350,7 +359,8 @@ LoadKind StepLoads::heldAs(OpOperand &operand, Value value,
     return read;
   AxisState outer = batch.getState(value), within = inner.getState(value);
   LoadKind own = ownKind(value, reader);
-  bool isPartial = outer.isPartial() || within.isPartial();
+  bool isPartial = (outer.isPartial() && reader->getNumParts(0) > 1) ||
+                   (within.isPartial() && reader->getNumParts(1) > 1);
   return !argument && (isPartial || isMoved(read, own)) ? read : own;
 }
 
@@ -388,7 +398,11 @@ void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
   if (isWritten)
     for (Value result : op->getResults()) {
       const Mesh *maker = stepMeshes.meshOfValue(result);
-      ranges[{result, maker, ownKind(result, maker)}].extend(position);
+      LiveRange &range = ranges[{result, maker, ownKind(result, maker)}];
+      range.extend(position);
+      // Sums over micro-batches are there until the last one.
+      if (isMoments)
+        range.extend(ends.at(op));
     }
 }
 
@@ -477,6 +491,9 @@ void StepLoads::addRange(Value value, const Mesh *mesh, LoadKind kind,
   // What readers want gathered is gathered where it is made.
   bool isFromHere = stepMeshes.meshOfValue(value) == mesh && op && !argument;
   unsigned first = isFromHere ? positions[op] : range.first;
+  // What is exchanged of a sum over micro-batches is there behind the last one.
+  if (isFromHere && !isMadeHere && isa<MicroBatchesOp>(op))
+    first = ends.at(op);
   unsigned last = std::max(first, range.last);
   addBytes(mesh, kind, bytes, first,
            last > first && isTakenOver(value, range) ? last - 1 : last);

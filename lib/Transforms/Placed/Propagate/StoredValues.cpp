@@ -56,15 +56,32 @@ static bool keepsMore(Operation *op) {
   return bytes > 0;
 }
 
-/// So little arithmetic that kernels do it again for each user, even where that
-/// keeps more than its result (a mask of booleans).
-static bool isCheap(Operation *op) {
-  return isa<hlo::AbsOp, hlo::AddOp, hlo::AndOp, hlo::CompareOp, hlo::ConvertOp,
-             hlo::MaxOp, hlo::MinOp, hlo::MulOp, hlo::NegOp, hlo::NotOp,
-             hlo::OrOp, hlo::SelectOp, hlo::SubtractOp, hlo::XorOp>(op);
+unsigned countArithmetic(Operation *op) {
+  if (isView(op) || isa<hlo::ConvertOp>(op))
+    return 0;
+  bool isLight = isa<hlo::AbsOp, hlo::AddOp, hlo::AndOp, hlo::CompareOp,
+                     hlo::MaxOp, hlo::MinOp, hlo::MulOp, hlo::NegOp, hlo::NotOp,
+                     hlo::OrOp, hlo::SelectOp, hlo::SubtractOp, hlo::XorOp>(op);
+  return isLight ? 1 : kMostCheapArithmetic + 1;
 }
 
-bool isStored(Operation *op, const StepMeshes &meshes) {
+bool isCheap(Operation *op, unsigned arithmetic,
+             const llvm::SmallDenseSet<Value, 8> &reads) {
+  if (op->getNumResults() == 0)
+    return false;
+  // Far smaller values are in a cache.
+  constexpr int64_t kFarSmaller = 16;
+  int64_t elements =
+      cast<ShapedType>(op->getResult(0).getType()).getNumElements();
+  return arithmetic <= kMostCheapArithmetic &&
+         llvm::count_if(reads, [&](Value value) {
+           return cast<ShapedType>(value.getType()).getNumElements() *
+                      kFarSmaller >
+                  elements;
+         }) <= 1;
+}
+
+bool isStored(Operation *op, const StepMeshes &meshes, bool isCheap) {
   if (isView(op))
     return false;
   SmallVector<OpOperand *> users;
@@ -93,7 +110,7 @@ bool isStored(Operation *op, const StepMeshes &meshes) {
       return true;
     isOneBlock &= user->getBlock() == op->getBlock();
   }
-  return !isOneBlock && !isCheap(op) && (keepsMore(op) || users.size() > 1);
+  return !isOneBlock && !isCheap && (keepsMore(op) || users.size() > 1);
 }
 
 bool isStoredSlice(BlockArgument argument) {
