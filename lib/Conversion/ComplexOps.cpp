@@ -326,10 +326,13 @@ FailureOr<Value> whale::emitComplexOp(OpBuilder &b, Operation *op,
                                       ValueRange operands) {
   Emitter emitter{b, op->getLoc()};
   Type result = getElementTypeOrSelf(op->getResult(0).getType());
-  if (isa<stablehlo::SelectOp>(op))
-    return arith::SelectOp::create(b, op->getLoc(), operands[0], operands[1],
-                                   operands[2])
-        .getResult();
+  if (isa<stablehlo::SelectOp>(op)) {
+    // Of the parts: loops that select pairs do not become vectors.
+    Complex yes = emitter.split(operands[1], /*widen=*/false);
+    Complex no = emitter.split(operands[2], /*widen=*/false);
+    return emitter.join(select(operands[0], yes, no),
+                        cast<ComplexType>(result));
+  }
   if (isa<stablehlo::BitcastConvertOp>(op)) {
     if (operands[0].getType() != result)
       return failure();

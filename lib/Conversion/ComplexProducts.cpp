@@ -1,4 +1,4 @@
-//===- ComplexProducts.cpp - Products of complex matrices -----------------===//
+//===- ComplexProducts.cpp - Products and quotients of complex numbers ----===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -11,6 +11,10 @@
 // they do for real numbers. The sums of two products are formed by who adds
 // products in place, the parts by kernels with what makes the operands. Cost:
 // the multiplications that complex ones are, and the parts in memory.
+//
+// In: complex numbers divided by a constant without imaginary parts, as those
+// of Fourier transforms and their gradients. Out: their parts divided by its
+// real parts, two divisions instead of three and what is special.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +40,65 @@ static Parts split(OpBuilder &b, Location loc, Value value) {
     return {whole.getLhs(), whole.getRhs()};
   return {stablehlo::RealOp::create(b, loc, value),
           stablehlo::ImagOp::create(b, loc, value)};
+}
+
+/// The real parts of what is a constant, perhaps broadcast, of finite numbers
+/// but zero without imaginary parts; or null.
+static Value getRealParts(OpBuilder &b, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto part =
+      type.clone(cast<ComplexType>(type.getElementType()).getElementType());
+  if (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>()) {
+    Value parts = getRealParts(b, spread.getOperand());
+    return parts ? stablehlo::BroadcastInDimOp::create(
+                       b, spread.getLoc(), part, parts,
+                       spread.getBroadcastDimensionsAttr())
+                       .getResult()
+                 : Value();
+  }
+  auto constant = value.getDefiningOp<stablehlo::ConstantOp>();
+  auto elements =
+      constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+  if (!elements)
+    return {};
+  SmallVector<APFloat> parts;
+  for (const std::complex<APFloat> &number :
+       elements.getValues<std::complex<APFloat>>()) {
+    if (!number.imag().isPosZero() || !number.real().isFiniteNonZero())
+      return {};
+    parts.push_back(number.real());
+    if (elements.isSplat())
+      break;
+  }
+  return stablehlo::ConstantOp::create(b, constant.getLoc(),
+                                       DenseElementsAttr::get(part, parts));
+}
+
+namespace {
+/// Pattern: divide(x, complex(c, 0)) -> complex(real(x) / c, imag(x) / c)
+struct DivideParts : OpRewritePattern<stablehlo::DivOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::DivOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isa<ComplexType>(getElementTypeOrSelf(op.getType())))
+      return failure();
+    Value divisor = getRealParts(rewriter, op.getRhs());
+    if (!divisor)
+      return failure();
+    Parts parts = split(rewriter, op.getLoc(), op.getLhs());
+    auto divide = [&](Value part) -> Value {
+      return stablehlo::DivOp::create(rewriter, op.getLoc(), part, divisor);
+    };
+    rewriter.replaceOpWithNewOp<stablehlo::ComplexOp>(
+        op, op.getType(), divide(parts.re), divide(parts.im));
+    return success();
+  }
+};
+} // namespace
+
+void whale::populateComplexPatterns(RewritePatternSet &patterns) {
+  patterns.add<DivideParts>(patterns.getContext());
 }
 
 bool whale::isForLoops(int64_t rows, int64_t columns, int64_t contracted,

@@ -305,19 +305,24 @@ void LoopNest::orderLoops() {
   numOuter = llvm::count_if(loops, [](const Loop &l) { return l.parallel; });
   if (numOuter == loops.size() || numOuter == 0)
     return;
-  // Each input votes with the number of its elements.
+  // What is read, or stored in each iteration, votes with the number of its
+  // elements.
+  auto votesOf = [&](const Access &access, Type type, const Loop &loop) {
+    bool whole = llvm::all_of(loops, [&](const Loop &other) {
+      return other.parallel || access.coefficients[other.lastDim] != 0;
+    });
+    return whole && access.coefficients[loop.lastDim] == 1
+               ? cast<ShapedType>(type).getNumElements()
+               : 0;
+  };
   auto votes = [&](const Loop &loop) {
     int64_t votes = 0;
-    for (auto [number, access] : llvm::enumerate(reads)) {
-      if (access.buffer == ~0u)
-        continue;
-      bool whole = llvm::all_of(loops, [&](const Loop &other) {
-        return other.parallel || access.coefficients[other.lastDim] != 0;
-      });
-      if (whole && access.coefficients[loop.lastDim] == 1)
-        votes += cast<ShapedType>(op.getDpsInputs()[number].getType())
-                     .getNumElements();
-    }
+    for (auto [number, access] : llvm::enumerate(reads))
+      if (access.buffer != ~0u)
+        votes += votesOf(access, op.getDpsInputs()[number].getType(), loop);
+    for (auto [number, access] : llvm::enumerate(writes))
+      if (!isAccumulated(number))
+        votes += votesOf(access, op->getResult(number).getType(), loop);
     return votes;
   };
   const Loop *best = nullptr;

@@ -546,6 +546,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     for (stablehlo::AddOp op : sums)
       addToOperand(rewriter, op);
     RewritePatternSet patterns(&getContext());
+    populateComplexPatterns(patterns);
     populateLinearAlgebraPatterns(patterns);
     populateAttentionPatterns(patterns);
     if (blocks)

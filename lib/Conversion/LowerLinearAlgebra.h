@@ -42,6 +42,9 @@ void populateAttentionBlockPatterns(mlir::RewritePatternSet &patterns);
 void absorbTranspose(mlir::PatternRewriter &rewriter, AttentionOp op,
                      bool keepsFeatures = false);
 
+/// Adds patterns that divide complex numbers by real ones part by part.
+void populateComplexPatterns(mlir::RewritePatternSet &patterns);
+
 /// Whether loops are as quick as a call: they form sums in blocks, which is
 /// more exact. That is so for vectors, which are read once, and for so few
 /// pairs of elements that the call takes longer than their product. Extents are

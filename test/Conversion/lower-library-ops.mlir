@@ -421,3 +421,34 @@ func.func @complex(%a: tensor<2x4x8xcomplex<f32>>, %re: tensor<8x16xf32>,
       -> tensor<2x4x16xcomplex<f32>>
   return %0 : tensor<2x4x16xcomplex<f32>>
 }
+
+// -----
+
+// A divisor without imaginary parts divides the parts; zeros and numbers that
+// are not finite stay what complex division makes of them.
+
+// CHECK-LABEL: func.func @real_divisors
+// CHECK-DAG: %[[C:.*]] = stablehlo.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+// CHECK: %[[D:.*]] = stablehlo.broadcast_in_dim %[[C]]
+// CHECK: %[[RE:.*]] = stablehlo.real
+// CHECK: %[[IM:.*]] = stablehlo.imag
+// CHECK: %[[A:.*]] = stablehlo.divide %[[RE]], %[[D]]
+// CHECK: %[[B:.*]] = stablehlo.divide %[[IM]], %[[D]]
+// CHECK: stablehlo.complex %[[A]], %[[B]]
+// CHECK: stablehlo.divide {{.*}}complex<f32>
+// CHECK: stablehlo.divide {{.*}}complex<f32>
+func.func @real_divisors(%x: tensor<4x2xcomplex<f32>>)
+    -> (tensor<4x2xcomplex<f32>>, tensor<4x2xcomplex<f32>>,
+        tensor<4x2xcomplex<f32>>) {
+  %c = stablehlo.constant dense<[(1.0, 0.0), (2.0, 0.0)]>
+      : tensor<2xcomplex<f32>>
+  %d = stablehlo.broadcast_in_dim %c, dims = [1]
+      : (tensor<2xcomplex<f32>>) -> tensor<4x2xcomplex<f32>>
+  %0 = stablehlo.divide %x, %d : tensor<4x2xcomplex<f32>>
+  %zero = stablehlo.constant dense<(0.0, 0.0)> : tensor<4x2xcomplex<f32>>
+  %1 = stablehlo.divide %x, %zero : tensor<4x2xcomplex<f32>>
+  %i = stablehlo.constant dense<(1.0, 1.0)> : tensor<4x2xcomplex<f32>>
+  %2 = stablehlo.divide %x, %i : tensor<4x2xcomplex<f32>>
+  return %0, %1, %2 : tensor<4x2xcomplex<f32>>, tensor<4x2xcomplex<f32>>,
+      tensor<4x2xcomplex<f32>>
+}
