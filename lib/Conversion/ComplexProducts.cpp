@@ -42,8 +42,8 @@ static Parts split(OpBuilder &b, Location loc, Value value) {
           stablehlo::ImagOp::create(b, loc, value)};
 }
 
-/// The real parts of what is a constant, perhaps broadcast, of finite numbers
-/// but zero without imaginary parts; or null.
+/// The real parts of what is made of constants, perhaps broadcast or stored in
+/// each other, of finite numbers but zero without imaginary parts; or null.
 static Value getRealParts(OpBuilder &b, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   auto part =
@@ -55,6 +55,15 @@ static Value getRealParts(OpBuilder &b, Value value) {
                        spread.getBroadcastDimensionsAttr())
                        .getResult()
                  : Value();
+  }
+  if (auto store = value.getDefiningOp<stablehlo::DynamicUpdateSliceOp>()) {
+    Value whole = getRealParts(b, store.getOperand());
+    Value update = whole ? getRealParts(b, store.getUpdate()) : Value();
+    return update ? stablehlo::DynamicUpdateSliceOp::create(
+                        b, store.getLoc(), part, whole, update,
+                        store.getStartIndices())
+                        .getResult()
+                  : Value();
   }
   auto constant = value.getDefiningOp<stablehlo::ConstantOp>();
   auto elements =

@@ -428,7 +428,9 @@ func.func @complex(%a: tensor<2x4x8xcomplex<f32>>, %re: tensor<8x16xf32>,
 // are not finite stay what complex division makes of them.
 
 // CHECK-LABEL: func.func @real_divisors
-// CHECK-DAG: %[[C:.*]] = stablehlo.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+// CHECK-DAG: %[[TWO:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<2xf32>
+// CHECK-DAG: %[[ONE:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<1xf32>
+// CHECK: %[[C:.*]] = stablehlo.dynamic_update_slice %[[TWO]], %[[ONE]]
 // CHECK: %[[D:.*]] = stablehlo.broadcast_in_dim %[[C]]
 // CHECK: %[[RE:.*]] = stablehlo.real
 // CHECK: %[[IM:.*]] = stablehlo.imag
@@ -440,8 +442,12 @@ func.func @complex(%a: tensor<2x4x8xcomplex<f32>>, %re: tensor<8x16xf32>,
 func.func @real_divisors(%x: tensor<4x2xcomplex<f32>>)
     -> (tensor<4x2xcomplex<f32>>, tensor<4x2xcomplex<f32>>,
         tensor<4x2xcomplex<f32>>) {
-  %c = stablehlo.constant dense<[(1.0, 0.0), (2.0, 0.0)]>
-      : tensor<2xcomplex<f32>>
+  %two = stablehlo.constant dense<(2.0, 0.0)> : tensor<2xcomplex<f32>>
+  %one = stablehlo.constant dense<(1.0, 0.0)> : tensor<1xcomplex<f32>>
+  %n = stablehlo.constant dense<0> : tensor<i32>
+  %c = stablehlo.dynamic_update_slice %two, %one, %n
+      : (tensor<2xcomplex<f32>>, tensor<1xcomplex<f32>>, tensor<i32>)
+      -> tensor<2xcomplex<f32>>
   %d = stablehlo.broadcast_in_dim %c, dims = [1]
       : (tensor<2xcomplex<f32>>) -> tensor<4x2xcomplex<f32>>
   %0 = stablehlo.divide %x, %d : tensor<4x2xcomplex<f32>>
