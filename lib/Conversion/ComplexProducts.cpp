@@ -110,11 +110,13 @@ void whale::populateComplexPatterns(RewritePatternSet &patterns) {
   patterns.add<DivideParts>(patterns.getContext());
 }
 
-bool whale::isForLoops(int64_t rows, int64_t columns, int64_t contracted,
-                       int64_t fewProducts) {
+bool whale::isForLoops(int64_t batch, int64_t rows, int64_t columns,
+                       int64_t contracted, int64_t fewProducts) {
+  // What the library spends on each product of a batch is as much.
+  constexpr int64_t least = 256;
+  int64_t few = std::max(fewProducts / batch, std::min(fewProducts, least));
   return rows == 1 || columns == 1 ||
-         (rows <= fewProducts / contracted &&
-          columns <= fewProducts / contracted / rows);
+         (rows <= few / contracted && columns <= few / contracted / rows);
 }
 
 LogicalResult whale::splitComplexProduct(RewriterBase &rewriter,
@@ -137,7 +139,7 @@ LogicalResult whale::splitComplexProduct(RewriterBase &rewriter,
       count(op.getLhs(), numbers.getLhsContractingDimensions());
   int64_t batch = count(op.getLhs(), numbers.getLhsBatchingDimensions());
   if (all(op.getResult()) == 0 || contracted == 0 ||
-      isForLoops(all(op.getLhs()) / batch / contracted,
+      isForLoops(batch, all(op.getLhs()) / batch / contracted,
                  all(op.getRhs()) / batch / contracted, contracted,
                  fewProducts))
     return failure();

@@ -111,8 +111,11 @@ private:
   }
   int64_t countContracted();
   bool isForLoops(int64_t contracted, int64_t fewProducts) const {
-    return whale::isForLoops(lhs.countFree(), rhs.countFree(), contracted,
-                             fewProducts);
+    int64_t batch = 1;
+    for (int64_t dim : lhs.batch)
+      batch *= lhs.shape[dim];
+    return whale::isForLoops(std::max<int64_t>(batch, 1), lhs.countFree(),
+                             rhs.countFree(), contracted, fewProducts);
   }
   void placeAll();
   void orderContracted();

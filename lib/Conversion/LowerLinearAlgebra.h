@@ -47,10 +47,10 @@ void populateComplexPatterns(mlir::RewritePatternSet &patterns);
 
 /// Whether loops are as quick as a call: they form sums in blocks, which is
 /// more exact. That is so for vectors, which are read once, and for so few
-/// pairs of elements that the call takes longer than their product. Extents are
-/// at least one.
-bool isForLoops(int64_t rows, int64_t columns, int64_t contracted,
-                int64_t fewProducts);
+/// pairs of elements in all products of a batch that the call takes longer than
+/// these, or in each. Extents are at least one.
+bool isForLoops(int64_t batch, int64_t rows, int64_t columns,
+                int64_t contracted, int64_t fewProducts);
 
 /// Replaces a product of complex numbers of f32 by four of their parts; failure
 /// for others, and where loops are as quick.

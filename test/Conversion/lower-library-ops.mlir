@@ -339,20 +339,26 @@ func.func @vectors(%a: tensor<512x256xf32>, %v: tensor<256xf32>,
 // -----
 
 // CHECK-LABEL: @few
-// CHECK-COUNT-2: whale.matmul
+// CHECK-COUNT-3: whale.matmul
 // FEW-LABEL: @few
 // FEW: stablehlo.dot_general
 // FEW: whale.matmul
-func.func @few(%a: tensor<8x32x16xf32>, %b: tensor<8x16x64xf32>,
-               %c: tensor<8x16x65xf32>)
-    -> (tensor<8x32x64xf32>, tensor<8x32x65xf32>) {
+// FEW: stablehlo.dot_general
+func.func @few(%a: tensor<8x8x16xf32>, %b: tensor<8x16x32xf32>,
+               %c: tensor<8x16x33xf32>, %d: tensor<512x8x4xf32>,
+               %e: tensor<512x4x8xf32>)
+    -> (tensor<8x8x32xf32>, tensor<8x8x33xf32>, tensor<512x8x8xf32>) {
   %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0],
       contracting_dims = [2] x [1]
-      : (tensor<8x32x16xf32>, tensor<8x16x64xf32>) -> tensor<8x32x64xf32>
+      : (tensor<8x8x16xf32>, tensor<8x16x32xf32>) -> tensor<8x8x32xf32>
   %1 = stablehlo.dot_general %a, %c, batching_dims = [0] x [0],
       contracting_dims = [2] x [1]
-      : (tensor<8x32x16xf32>, tensor<8x16x65xf32>) -> tensor<8x32x65xf32>
-  return %0, %1 : tensor<8x32x64xf32>, tensor<8x32x65xf32>
+      : (tensor<8x8x16xf32>, tensor<8x16x33xf32>) -> tensor<8x8x33xf32>
+  %2 = stablehlo.dot_general %d, %e, batching_dims = [0] x [0],
+      contracting_dims = [2] x [1]
+      : (tensor<512x8x4xf32>, tensor<512x4x8xf32>) -> tensor<512x8x8xf32>
+  return %0, %1, %2 : tensor<8x8x32xf32>, tensor<8x8x33xf32>,
+      tensor<512x8x8xf32>
 }
 
 // -----

@@ -82,8 +82,8 @@ def LowerLibraryOps
   }];
   let options = [
     Option<"fewProducts", "few-products", "int64_t", "32 * 32 * 32",
-           "Largest number of pairs of elements of one matrix product that "
-           "stays for loops">,
+           "Largest number of pairs of elements in the products of a batch "
+           "that stay for loops">,
     Option<"blocks", "blocks", "bool", "false",
            "Make kernels of blocks of threads, for a GPU, of attention">,
     Option<"capability", "capability", "int", "0",
