@@ -13,9 +13,7 @@
 //
 // Cost: reading is linear in the header, and sorts the tensors by name and by
 // position; it does not touch the data. Writing needs memory for one tensor at
-// a time, and copies each once before it is written. Its header keeps the order
-// of entries by comparing each name with all before it: quadratic in the number
-// of tensors.
+// a time, and copies each once before it is written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,16 +22,15 @@
 #include "whale/Runtime/Array.h"
 #include "whale/Runtime/Types.h"
 #include "whale/System/Io.h"
-
-#include <nlohmann/json.hpp>
+#include "whale/System/ReadJson.h"
 
 #include <algorithm>
-#include <cstring>
-#include <set>
 
 using nlohmann::json;
 
 namespace whale::runtime {
+
+using system::JsonValue;
 
 std::string_view safetensorsName(DType dtype) {
   switch (dtype) {
@@ -123,9 +120,8 @@ private:
   [[noreturn]] void fail(const std::string &what) const {
     throw Error(name + ": " + what);
   }
-  json parseHeader();
-  SafetensorsFile::Tensor readTensor(const std::string &tensor,
-                                     const json &entry);
+  JsonValue parseHeader();
+  SafetensorsFile::Tensor readTensor(const JsonValue &entry);
   void checkRanges(
       const std::map<std::string, SafetensorsFile::Tensor> &tensors) const;
 
@@ -137,7 +133,7 @@ private:
 };
 } // namespace
 
-json HeaderReader::parseHeader() {
+JsonValue HeaderReader::parseHeader() {
   if (size < 8)
     fail("too short to be a safetensors file");
   uint64_t length = 0;
@@ -148,56 +144,42 @@ json HeaderReader::parseHeader() {
          " bytes does not fit in the file of " + std::to_string(size));
   data = bytes + 8 + length;
   dataSize = size - 8 - length;
-
-  std::set<std::string> names;
-  std::string duplicate;
-  auto onEvent = [&](int depth, json::parse_event_t event, json &value) {
-    if (event == json::parse_event_t::key && depth == 1 &&
-        !names.insert(value.get_ref<std::string &>()).second)
-      duplicate = value.get_ref<std::string &>();
-    return true;
-  };
-  json header;
-  // The parser takes a zero byte for the end.
-  if (std::memchr(bytes + 8, 0, length))
-    fail("the header is not valid JSON");
   try {
-    header = json::parse(bytes + 8, data, onEvent);
-  } catch (const json::exception &) {
-    fail("the header is not valid JSON");
+    JsonValue header =
+        system::readJson({reinterpret_cast<const char *>(bytes + 8), length});
+    if (!header.scalar.is_object())
+      fail("the header is not a JSON object");
+    return header;
+  } catch (const system::JsonError &error) {
+    fail("the header is not valid JSON: " + std::string(error.what()) +
+         ", at byte " + std::to_string(8 + error.getOffset()));
   }
-  if (!duplicate.empty())
-    fail("tensor '" + duplicate + "' occurs twice in the header");
-  if (!header.is_object())
-    fail("the header is not a JSON object");
-  return header;
 }
 
-SafetensorsFile::Tensor HeaderReader::readTensor(const std::string &tensor,
-                                                 const json &entry) {
+SafetensorsFile::Tensor HeaderReader::readTensor(const JsonValue &entry) {
   auto failTensor = [&](const std::string &what) {
-    fail("tensor '" + tensor + "': " + what);
+    fail("tensor '" + entry.name + "': " + what);
   };
   auto unsignedList = [&](const char *key) {
-    auto it = entry.find(key);
-    if (it == entry.end() || !it->is_array())
+    const JsonValue *member = entry.find(key);
+    if (!member || !member->scalar.is_array())
       failTensor(std::string(key) + " must be a list");
     std::vector<uint64_t> list;
-    for (const json &number : *it) {
-      if (!number.is_number_unsigned())
+    for (const JsonValue &number : member->children) {
+      if (!number.scalar.is_number_unsigned())
         failTensor(std::string(key) + " must hold non-negative integers");
-      list.push_back(number.get<uint64_t>());
+      list.push_back(number.scalar.get<uint64_t>());
     }
     return list;
   };
-  if (!entry.is_object())
+  if (!entry.scalar.is_object())
     failTensor("not a JSON object");
-  auto dtype = entry.find("dtype");
-  if (dtype == entry.end() || !dtype->is_string())
+  const JsonValue *dtype = entry.find("dtype");
+  if (!dtype || !dtype->scalar.is_string())
     failTensor("dtype must be a string");
 
   SafetensorsFile::Tensor result;
-  result.dtype = dtype->get<std::string>();
+  result.dtype = dtype->scalar.get<std::string>();
   int64_t bits = bitsOf(result.dtype);
   if (!bits)
     failTensor("unknown dtype '" + result.dtype + "'");
@@ -243,18 +225,18 @@ void HeaderReader::checkRanges(
 
 void HeaderReader::read(std::map<std::string, SafetensorsFile::Tensor> &tensors,
                         std::map<std::string, std::string> &metadata) {
-  json header = parseHeader();
-  for (const auto &[key, entry] : header.items()) {
-    if (key != "__metadata__") {
-      tensors[key] = readTensor(key, entry);
+  JsonValue header = parseHeader();
+  for (const JsonValue &entry : header.children) {
+    if (entry.name != "__metadata__") {
+      tensors[entry.name] = readTensor(entry);
       continue;
     }
-    if (!entry.is_object())
+    if (!entry.scalar.is_object())
       fail("__metadata__ must be an object of strings");
-    for (const auto &[name, value] : entry.items()) {
-      if (!value.is_string())
+    for (const JsonValue &value : entry.children) {
+      if (!value.scalar.is_string())
         fail("__metadata__ must be an object of strings");
-      metadata[name] = value.get<std::string>();
+      metadata[value.name] = value.scalar.get<std::string>();
     }
   }
   checkRanges(tensors);
@@ -294,18 +276,19 @@ void writeSafetensors(system::FileWriter &file,
     return aBytes != bBytes ? aBytes > bBytes : a < b;
   });
 
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::string text;
   int64_t offset = 0;
   for (const TensorToWrite *tensor : order) {
     int64_t end =
         offset + elementCount(tensor->shape) * byteSize(tensor->dtype);
-    header[tensor->name] = {
-        {"dtype", safetensorsName(tensor->dtype)},
-        {"shape", safetensorsShape(tensor->dtype, tensor->shape)},
-        {"data_offsets", {offset, end}}};
+    json entry = {{"dtype", safetensorsName(tensor->dtype)},
+                  {"shape", safetensorsShape(tensor->dtype, tensor->shape)},
+                  {"data_offsets", {offset, end}}};
+    text += (text.empty() ? "{" : ",") + json(tensor->name).dump() + ":" +
+            entry.dump();
     offset = end;
   }
-  std::string text = header.dump();
+  text += text.empty() ? "{}" : "}";
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string prefix(8, '\0');
   for (int i = 0; i < 8; ++i)

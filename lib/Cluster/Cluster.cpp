@@ -150,9 +150,11 @@ static Json toJson(const NodeGroup &node, const Cluster &cluster) {
 
 std::string Cluster::toJson() const {
   Json json = Json::object();
-  json["kinds"] = Json::object();
+  // By name, the library would compare each kind with all before it.
+  Json::object_t named;
   for (const DeviceKind &kind : kinds)
-    json["kinds"][kind.name] = ::toJson(kind);
+    named.push_back({kind.name, ::toJson(kind)});
+  json["kinds"] = std::move(named);
   json["nodes"] = Json::array();
   for (const NodeGroup &node : nodes)
     json["nodes"].push_back(::toJson(node, *this));

@@ -7,23 +7,23 @@
 //===----------------------------------------------------------------------===//
 //
 // Parses the text of a cluster file into a validated Cluster. Every error names
-// the field by its path from the top of the file, and its line and column. The
-// JSON library does not keep the position of a value, so an error's position is
-// found by counting values up to the offending one. Linear in the length of the
-// text.
+// the field by its path from the top of the file, and its line and column.
+// Linear in the length of the text; names of nodes and kinds are looked up in
+// sorted sets.
 //
 //===----------------------------------------------------------------------===//
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Cluster/ClusterRanges.h"
+#include "whale/System/ReadJson.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <set>
 
 using namespace whale;
-using Json = nlohmann::ordered_json;
+using system::JsonValue;
 
 static constexpr std::string_view kDTypes[] = {
     "f64",           "f32",       "tf32",     "f16",          "bf16",
@@ -46,29 +46,29 @@ namespace {
 /// Thrown inside this file only; parse() finds its line and column.
 struct Problem {
   std::string message;
-  const Json *where = nullptr;
+  /// The byte of the text that it is at.
+  size_t offset;
 };
 
 /// A JSON value with its path from the top of the file.
 class Field {
 public:
-  Field(const Json &json, std::string path)
-      : json(json), path(std::move(path)) {}
+  Field(const JsonValue &place, std::string path)
+      : place(place), json(place.scalar), path(std::move(path)) {}
 
   [[noreturn]] void fail(const std::string &what) const {
-    throw Problem{(path.empty() ? "" : path + ": ") + what, &json};
+    throw Problem{(path.empty() ? "" : path + ": ") + what, place.offset};
   }
 
-  const Json &value() const { return json; }
+  const nlohmann::json &value() const { return json; }
 
   /// Checks that the value is an object with no fields but these.
   const Field &object(const std::vector<std::string_view> &known) const {
     if (!json.is_object())
       fail("expected an object, found " + describe());
-    for (const auto &[key, member] : json.items())
-      if (std::ranges::find(known, key) == known.end())
-        child(key, member)
-            .fail("unknown field, expected one of " + joined(known));
+    for (const JsonValue &member : place.children)
+      if (std::ranges::find(known, member.name) == known.end())
+        child(member).fail("unknown field, expected one of " + joined(known));
     return *this;
   }
 
@@ -76,11 +76,12 @@ public:
   std::vector<Field> list() const {
     if (!json.is_array())
       fail("expected a list, found " + describe());
-    if (json.empty())
+    if (place.children.empty())
       fail("expected at least one element");
     std::vector<Field> fields;
-    for (size_t i = 0; i < json.size(); ++i)
-      fields.emplace_back(json[i], path + "[" + std::to_string(i) + "]");
+    for (const JsonValue &element : place.children)
+      fields.emplace_back(element,
+                          path + "[" + std::to_string(fields.size()) + "]");
     return fields;
   }
 
@@ -89,16 +90,14 @@ public:
     if (!json.is_object())
       fail("expected an object, found " + describe());
     std::vector<std::pair<std::string, Field>> fields;
-    for (const auto &[key, member] : json.items())
-      fields.emplace_back(key, child(key, member));
+    for (const JsonValue &member : place.children)
+      fields.emplace_back(member.name, child(member));
     return fields;
   }
 
   std::optional<Field> get(std::string_view key) const {
-    auto it = json.find(key);
-    if (it == json.end())
-      return std::nullopt;
-    return child(key, *it);
+    const JsonValue *member = place.find(key);
+    return member ? std::optional(child(*member)) : std::nullopt;
   }
 
   Field need(std::string_view key) const {
@@ -159,9 +158,8 @@ public:
   }
 
 private:
-  Field child(std::string_view key, const Json &member) const {
-    std::string prefix = path.empty() ? "" : path + ".";
-    return Field(member, prefix.append(key));
+  Field child(const JsonValue &member) const {
+    return Field(member, (path.empty() ? "" : path + ".") + member.name);
   }
 
   /// Formats a number the way a file would write it: 1e24, 0.5, 1e-6.
@@ -192,7 +190,8 @@ private:
     return text.size() > 40 ? text.substr(0, 40) + "..." : text;
   }
 
-  const Json &json;
+  const JsonValue &place;
+  const nlohmann::json &json;
   std::string path;
 };
 
@@ -208,7 +207,11 @@ private:
   static Link readLink(const Field &field);
   unsigned kindIndex(const Field &field);
 
+  void addKind(DeviceKind kind);
+
   Cluster cluster;
+  std::map<std::string, unsigned> indexOfKind;
+  std::set<std::string> nodeNames;
 };
 } // namespace
 
@@ -285,11 +288,15 @@ Link Reader::readLink(const Field &field) {
   return link;
 }
 
+void Reader::addKind(DeviceKind kind) {
+  indexOfKind.emplace(kind.name, cluster.kinds.size());
+  cluster.kinds.push_back(std::move(kind));
+}
+
 unsigned Reader::kindIndex(const Field &field) {
   std::string name = field.string();
-  for (unsigned i = 0; i < cluster.kinds.size(); ++i)
-    if (cluster.kinds[i].name == name)
-      return i;
+  if (auto it = indexOfKind.find(name); it != indexOfKind.end())
+    return it->second;
   std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
   if (!builtin) {
     // A cluster may redefine a built-in kind, so names can repeat.
@@ -302,7 +309,7 @@ unsigned Reader::kindIndex(const Field &field) {
     field.fail("unknown kind '" + name + "', known are " + joined(known));
   }
   builtin->name = name;
-  cluster.kinds.push_back(*builtin);
+  addKind(*builtin);
   return cluster.kinds.size() - 1;
 }
 
@@ -322,9 +329,8 @@ NodeGroup Reader::readNode(const Field &field, size_t index) {
   NodeGroup node;
   std::optional<Field> name = field.get("name");
   node.name = name ? name->string() : "node" + std::to_string(index);
-  for (const NodeGroup &other : cluster.nodes)
-    if (other.name == node.name)
-      name.value_or(field).fail("another node is named '" + node.name + "'");
+  if (!nodeNames.insert(node.name).second)
+    name.value_or(field).fail("another node is named '" + node.name + "'");
   if (std::optional<Field> count = field.get("count"))
     node.count = count->count(kMostDevices);
   for (const Field &entry : field.need("devices").list())
@@ -355,7 +361,7 @@ Cluster Reader::read(const Field &file) {
     for (const auto &[name, field] : kinds->members()) {
       if (name.empty())
         kinds->fail("a kind's name is empty");
-      cluster.kinds.push_back(readKind(name, field));
+      addKind(readKind(name, field));
     }
   int64_t total = 0;
   for (const Field &field : file.need("nodes").list()) {
@@ -375,95 +381,22 @@ Cluster Reader::read(const Field &file) {
   return cluster;
 }
 
-/// Parses JSON. Throws Problem if an object repeats a key, which the library
-/// would ignore.
-static Json parseJson(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  auto callback = [&](int, Json::parse_event_t event, Json &value) {
-    if (event == Json::parse_event_t::object_start)
-      keys.emplace_back();
-    else if (event == Json::parse_event_t::object_end)
-      keys.pop_back();
-    else if (event == Json::parse_event_t::key &&
-             !keys.back().insert(value.get<std::string>()).second)
-      throw Problem{"field '" + value.get<std::string>() + "' is given twice"};
-    return true;
-  };
-  return Json::parse(text.begin(), text.end(), callback);
-}
-
-/// Returns how many values start before `where` in the text of `root`.
-static std::optional<size_t> ordinalOf(const Json &root, const Json *where) {
-  std::vector<const Json *> stack = {&root};
-  for (size_t ordinal = 0; !stack.empty(); ++ordinal) {
-    const Json *value = stack.back();
-    stack.pop_back();
-    if (value == where)
-      return ordinal;
-    if (value->is_structured())
-      for (auto it = value->rbegin(); it != value->rend(); ++it)
-        stack.push_back(&*it);
-  }
-  return std::nullopt;
-}
-
-/// Returns the offset at which the value after `ordinal` others starts in a
-/// valid JSON text.
-static size_t offsetOf(std::string_view text, size_t ordinal) {
-  constexpr std::string_view spaces = " \t\r\n";
-  for (size_t at = 0; at < text.size();) {
-    size_t start = at;
-    char c = text[at++];
-    if (c == '"') {
-      for (; text[at] != '"'; ++at)
-        if (text[at] == '\\')
-          ++at;
-      ++at;
-      size_t next = text.find_first_not_of(spaces, at);
-      if (next != text.npos && text[next] == ':')
-        continue; // a key
-    } else if (spaces.find(c) != spaces.npos || c == ',' || c == ':' ||
-               c == ']' || c == '}') {
-      continue;
-    } else if (c != '{' && c != '[') {
-      at = std::min(text.find_first_of(" \t\r\n,]}", at), text.size());
-    }
-    if (ordinal-- == 0)
-      return start;
-  }
-  return 0;
-}
-
 [[noreturn]] static void failAt(std::string_view text, size_t offset,
                                 std::string_view message) {
   std::string_view before = text.substr(0, std::min(offset, text.size()));
   unsigned line = std::ranges::count(before, '\n') + 1;
   unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
-  throw ClusterError(std::string(message), line, column);
-}
-
-/// Returns the part of the text after the first `separator`.
-static std::string_view after(std::string_view text,
-                              std::string_view separator) {
-  size_t at = text.find(separator);
-  return at == text.npos ? "" : text.substr(at + separator.size());
+  // A name may have a zero byte, which would end the message.
+  throw ClusterError(system::diagnosticLine(message), line, column);
 }
 
 Cluster Cluster::parse(std::string_view text) {
-  // The JSON library treats a zero byte as the end of the text.
-  if (size_t zero = text.find('\0'); zero != text.npos)
-    failAt(text, zero, "a zero byte");
-  Json json;
   try {
-    json = parseJson(text);
-    return Reader().read(Field(json, ""));
+    JsonValue file = system::readJson(text);
+    return Reader().read(Field(file, ""));
   } catch (const Problem &problem) {
-    std::optional<size_t> ordinal = ordinalOf(json, problem.where);
-    failAt(text, ordinal ? offsetOf(text, *ordinal) : 0, problem.message);
-  } catch (const Json::parse_error &error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    failAt(text, error.byte ? error.byte - 1 : 0, after(error.what(), ": "));
-  } catch (const Json::exception &error) {
-    failAt(text, 0, after(error.what(), "] "));
+    failAt(text, problem.offset, problem.message);
+  } catch (const system::JsonError &error) {
+    failAt(text, error.getOffset(), error.what());
   }
 }

@@ -13,9 +13,8 @@
 // element. The files are mapped; several ranks copy their shards out of them, a
 // single one gets a copy.
 //
-// Cost: at the start each tensor's name is compared with those of the
-// arguments, one after the other: their product at worst. Elements are read for
-// the check of narrow types alone. A step of a single rank copies its batch,
+// Cost: at the start each tensor is looked up among the arguments, by name.
+// Elements are read for the check of narrow types alone. A step of a single rank copies its batch,
 // and arguments that the step before has donated; with several ranks a pointer
 // is passed.
 //
@@ -27,6 +26,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 
 namespace whale::runtime {
 
@@ -65,15 +65,16 @@ Inputs::Inputs(const Program &program, const std::string &inputsPath,
 
 void Inputs::checkNames(const File &file, const std::string &path,
                         bool data) const {
+  std::unordered_map<std::string_view, const Parameter *> byName;
+  for (const Parameter &parameter : program.arguments())
+    byName.emplace(parameter.name, &parameter);
   for (const auto &[name, tensor] : file.tensors()) {
-    auto it = std::find_if(
-        program.arguments().begin(), program.arguments().end(),
-        [&](const Parameter &parameter) { return parameter.name == name; });
-    if (it == program.arguments().end())
+    auto it = byName.find(name);
+    if (it == byName.end())
       throw Error(path + ": tensor '" + name +
                   "' is no argument of the program, which takes " +
                   std::to_string(program.arguments().size()));
-    if (data && it->role != Role::Batch)
+    if (data && it->second->role != Role::Batch)
       throw Error(path + ": tensor '" + name +
                   "' is no batch argument of the program");
   }

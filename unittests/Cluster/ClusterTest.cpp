@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Cluster/Cluster.h"
+#include "../Growth.h"
 #include "gtest/gtest.h"
 #include <cmath>
 
@@ -317,4 +318,32 @@ TEST(Cluster, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(positionOf("{\"nodes\": [\n\n {}]}"), "line 3, column 2");
   EXPECT_EQ(positionOf("{\"x\": [true, null, [1.5e3]],\n\"network\": {}}"),
             "line 1, column 7");
+  EXPECT_EQ(positionOf("{\"nodes\": [],\n \"nodes\": []}"), "line 2, column 2");
+  EXPECT_EQ(positionOf("{\"nodes\":\n [{\"count\": 1e400}]}"),
+            "line 2, column 13");
+}
+
+TEST(Cluster, ZeroBytesInNamesAreTold) {
+  std::string node = R"({"name": "a\u0000b", "devices": [{"kind": "cpu"}]})";
+  EXPECT_EQ(errorOf("{\"nodes\": [" + node + "," + node + "]}"),
+            "nodes[1].name: another node is named 'a\\x00b'");
+}
+
+TEST(Cluster, ReadingIsLinear) {
+  auto read = [](size_t count) {
+    std::string kinds, nodes;
+    for (size_t i = 0; i < count; ++i) {
+      std::string number = std::to_string(i), comma = i ? "," : "";
+      kinds += comma + "\"k" + number +
+               R"(": {"flops": {"f32": 1e12}, "memory_bytes": 1e9,
+                      "memory_bandwidth": 1e11})";
+      nodes += comma + R"({"name": "n)" + number +
+               R"(", "devices": [{"kind": "k)" + number + R"("}]})";
+    }
+    Cluster cluster = Cluster::parse("{\"kinds\": {" + kinds +
+                                     "}, \"nodes\": [" + nodes + "]}");
+    EXPECT_EQ(cluster.devices.size(), count);
+    EXPECT_EQ(Cluster::parse(cluster.toJson()), cluster);
+  };
+  EXPECT_TRUE(test::isNearlyLinear(read, 100));
 }

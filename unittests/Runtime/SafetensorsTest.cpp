@@ -19,6 +19,7 @@
 
 #include "whale/Runtime/Safetensors.h"
 
+#include "../Growth.h"
 #include "ProgramFiles.h"
 #include "whale/Runtime/Types.h"
 
@@ -145,6 +146,20 @@ TEST(SafetensorsTest, EveryTruncationIsAnError) {
   ASSERT_EQ(errorOf(whole), "");
   for (size_t size = 0; size < whole.size(); ++size)
     EXPECT_NE(errorOf(whole.substr(0, size)), "") << size;
+}
+
+TEST(SafetensorsTest, ReadingAndWritingAreLinear) {
+  TemporaryDirectory directory;
+  auto path = directory.path() / "t.safetensors";
+  auto copy = [&](size_t count) {
+    std::vector<TensorToWrite> tensors;
+    for (size_t i = 0; i < count; ++i)
+      tensors.push_back({"layer" + std::to_string(i), DType::UI8, {1},
+                         [](void *byte) { *static_cast<char *>(byte) = 7; }});
+    writeSafetensors(path, tensors);
+    EXPECT_EQ(SafetensorsFile::open(path).tensors().size(), count);
+  };
+  EXPECT_TRUE(whale::test::isNearlyLinear(copy, 300));
 }
 
 TEST(SafetensorsTest, FailedWriteLeavesTheOldFile) {
