@@ -7,9 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Transforms/Feedback.h"
+#include "LongestMatch.h"
 #include "whale/Transforms/Attributes.h"
 
 #include "llvm/ADT/STLExtras.h"
+
+#include <map>
+#include <vector>
 
 using namespace mlir;
 
@@ -22,7 +26,8 @@ struct Tree {
   StringRef name;
   unsigned first = 0;
   /// The path of each leaf inside the tree, and its type.
-  SmallVector<std::pair<StringRef, Type>> leaves;
+  using Leaves = std::vector<std::pair<StringRef, const void *>>;
+  Leaves leaves;
 };
 
 StringRef argumentLabel(func::FuncOp main, unsigned index) {
@@ -58,36 +63,29 @@ SmallVector<Tree> group(TypeRange types, bool isResult,
     StringRef name = label.take_front(end);
     if (trees.empty() || name.empty() || trees.back().name != name)
       trees.push_back({name, static_cast<unsigned>(index), {}});
-    trees.back().leaves.emplace_back(label.substr(end), type);
+    trees.back().leaves.emplace_back(label.substr(end),
+                                     type.getAsOpaquePointer());
   }
   return trees;
 }
 
-/// A longest common subsequence of `rows` and `columns`, as pairs of indices;
-/// each row goes to the first column possible.
-template <typename Range, typename Equal>
-SmallVector<std::pair<size_t, size_t>>
-longestMatch(const Range &rows, const Range &columns, Equal equal) {
-  size_t m = rows.size(), n = columns.size();
-  // best[i][j]: the length for the rows from i and the columns from j.
-  std::vector<std::vector<unsigned>> best(m + 1,
-                                          std::vector<unsigned>(n + 1, 0));
-  for (size_t i = m; i-- > 0;)
-    for (size_t j = n; j-- > 0;)
-      best[i][j] = equal(rows[i], columns[j])
-                       ? best[i + 1][j + 1] + 1
-                       : std::max(best[i + 1][j], best[i][j + 1]);
-  SmallVector<std::pair<size_t, size_t>> pairs;
-  for (size_t i = 0, j = 0; i < m && j < n;) {
-    if (equal(rows[i], columns[j]))
-      pairs.emplace_back(i++, j++);
-    else if (best[i][j + 1] >= best[i + 1][j])
-      ++j;
-    else
-      ++i;
+/// A number for each value, the same for equal ones; counted on over several
+/// lists.
+template <typename Value>
+class Numbers {
+public:
+  template <typename Range, typename Project>
+  std::vector<unsigned> of(const Range &range, Project project) {
+    std::vector<unsigned> list;
+    for (const auto &each : range)
+      list.push_back(
+          numbers.try_emplace(project(each), numbers.size()).first->second);
+    return list;
   }
-  return pairs;
-}
+
+private:
+  std::map<Value, unsigned> numbers;
+};
 
 } // namespace
 
@@ -109,18 +107,20 @@ SmallVector<std::optional<unsigned>> findFeedback(func::FuncOp main) {
   SmallVector<Tree> results =
       group(type.getResults(), /*isResult=*/true,
             [&](unsigned i) { return resultLabel(main, i); });
+  Numbers<Tree::Leaves> kinds;
+  auto kindOf = [](const Tree &tree) { return tree.leaves; };
   auto trees =
-      longestMatch(arguments, results, [](const Tree &a, const Tree &b) {
-        return a.leaves == b.leaves;
-      });
+      longestMatch(kinds.of(arguments, kindOf), kinds.of(results, kindOf));
   for (auto [argument, output] : trees)
     for (size_t leaf = 0; leaf < arguments[argument].leaves.size(); ++leaf)
       result[arguments[argument].first + leaf] = results[output].first + leaf;
   if (!trees.empty())
     return result;
 
-  auto leaves = longestMatch(type.getInputs(), type.getResults(),
-                             [](Type a, Type b) { return a == b; });
+  Numbers<const void *> types;
+  auto pointer = [](Type type) { return type.getAsOpaquePointer(); };
+  auto leaves = longestMatch(types.of(type.getInputs(), pointer),
+                             types.of(type.getResults(), pointer));
   for (auto [argument, output] : leaves)
     result[argument] = output;
   return result;

@@ -186,9 +186,17 @@ std::unique_ptr<Segment> OpenSegment::close() {
   if (body->without_terminator().empty())
     return segment;
   setArguments(*function);
-  for (auto [number, input] : llvm::enumerate(inputs))
-    if (input.reduced)
-      function->setArgAttr(number, kLastUseAttr, builder.getUnitAttr());
+  // One by one, each would copy and hash those of all arguments.
+  SmallVector<DictionaryAttr> attrs;
+  function->getAllArgAttrs(attrs);
+  attrs.resize(inputs.size());
+  for (auto [own, input] : llvm::zip(attrs, inputs))
+    if (input.reduced) {
+      NamedAttrList list(own);
+      list.set(kLastUseAttr, builder.getUnitAttr());
+      own = list.getDictionary(builder.getContext());
+    }
+  function->setAllArgAttrs(attrs);
   for (unsigned kept : dropUnusedArguments(*function))
     segment->inputs.push_back(inputs[kept]);
   segment->setFunction(std::move(function));

@@ -43,8 +43,14 @@ public:
           place(meshes.meshOfValue(argument), argument, std::nullopt));
     makeJoinable(placements,
                  [&](unsigned i) { return function.getArgAttrDict(i); });
-    for (auto [index, placement] : llvm::enumerate(placements))
-      function.setArgAttr(index, placementAttrName, placement);
+    // One by one, each would copy and hash those of all arguments.
+    SmallVector<DictionaryAttr> all;
+    for (auto [index, placement] : llvm::enumerate(placements)) {
+      NamedAttrList attrs(function.getArgAttrDict(index));
+      attrs.set(placementAttrName, placement);
+      all.push_back(attrs.getDictionary(function.getContext()));
+    }
+    function.setAllArgAttrs(all);
   }
 
   void writeOperations() {
