@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -501,3 +502,21 @@ def test_the_demo_in_processes(launcher):
     done = demo(launcher=launcher)
     assert len(losses(done)) == 2, done.stdout
     assert losses(done) == losses(demo())
+
+
+def test_programs_that_are_not_used_keep_no_threads():
+    def threads():
+        return len(os.listdir("/proc/self/task"))
+
+    step = wh.jit(lambda x: jnp.tanh(x) @ x.T, cluster=3)
+    step(np.ones((7, 4), np.float32)).block_until_ready()
+    # With those of the first program, and of JAX.
+    before = threads()
+    for rows in range(8, 16):
+        step(np.ones((rows, 4), np.float32)).block_until_ready()
+    deadline = time.monotonic() + 60
+    while threads() > before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert threads() <= before
+    x = np.ones((8, 4), np.float32)
+    np.testing.assert_allclose(step(x), np.tanh(x) @ x.T, rtol=1e-6)

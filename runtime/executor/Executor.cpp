@@ -218,12 +218,17 @@ void Executor::runRanks(const std::shared_ptr<Step> &step,
       goOn);
 }
 
-/// To the thread that runs the rank, which stays the same from step to step.
+uint64_t Executor::nextNumber() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
+/// To the thread that runs the rank, mostly the same from step to step. A new
+/// one may have the id of one that has ended.
 void Executor::attach(int64_t rank) {
-  Rank &self = ranks[rank];
-  if (std::exchange(self.thread, std::this_thread::get_id()) !=
-      std::this_thread::get_id())
-    self.device->attachThread();
+  thread_local uint64_t attached = 0;
+  if (std::exchange(attached, ranks[rank].number) != ranks[rank].number)
+    ranks[rank].device->attachThread();
 }
 
 void Executor::runRank(int64_t rank, Step &step) {

@@ -101,8 +101,8 @@ private:
   };
   struct Rank {
     std::unique_ptr<Device> device;
-    /// The one that the device is attached to.
-    std::thread::id thread;
+    /// No other rank of the process has it, nor had one before.
+    const uint64_t number = nextNumber();
     std::shared_ptr<Buffer> arena, constants;
     /// The rank constants of the class, by buffer.
     std::map<size_t, std::shared_ptr<Buffer>> rankConstants;
@@ -153,6 +153,7 @@ private:
 
   void runRanks(const std::shared_ptr<Step> &step,
                 const RankThreads::GoOn &goOn);
+  static uint64_t nextNumber();
   void attach(int64_t rank);
   void runRank(int64_t rank, Step &step);
   /// See Overlap::isOver.

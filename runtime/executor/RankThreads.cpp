@@ -10,8 +10,8 @@
 
 #include "whale/Runtime/Types.h"
 
+#include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -20,17 +20,16 @@ namespace whale::runtime {
 
 static constexpr std::chrono::milliseconds interval(30);
 
-RankThreads::RankThreads(int64_t count, Where where) : where(where) {
+RankThreads::RankThreads(int64_t count, Where where,
+                         std::chrono::milliseconds idleLimit)
+    : idleLimit(idleLimit), where(where), threads(count) {
   assert((where == Where::OwnThreads || count == 1) && "one at a time");
   try {
-    if (where == Where::Caller)
-      threads.emplace_back([this] { watch(); });
-    for (int64_t rank = 0; where == Where::OwnThreads && rank < count; ++rank)
-      threads.emplace_back([this, rank] { work(rank); });
-  } catch (const std::system_error &error) {
+    std::lock_guard lock(mutex);
+    startMissing();
+  } catch (const Error &) {
     stop();
-    throw Error("cannot start a thread for each of " + std::to_string(count) +
-                " ranks: " + error.what());
+    throw;
   }
 }
 
@@ -42,17 +41,46 @@ void RankThreads::stop() {
     stopping = true;
   }
   start.notify_all();
-  for (std::thread &thread : threads)
-    thread.join();
+  for (Thread &each : threads)
+    if (each.thread.joinable())
+      each.thread.join();
 }
 
-void RankThreads::work(int64_t rank) {
-  int64_t seen = 0;
+/// With the mutex held, between two runs.
+void RankThreads::startMissing() {
+  for (size_t i = 0; i < threads.size(); ++i) {
+    Thread &each = threads[i];
+    if (each.isAlive)
+      continue;
+    if (each.thread.joinable())
+      each.thread.join(); // It takes no lock any more.
+    try {
+      each.thread = std::thread([this, i, seen = round] {
+        where == Where::Caller ? watch(seen)
+                               : work(static_cast<int64_t>(i), seen);
+      });
+      each.isAlive = true;
+    } catch (const std::system_error &error) {
+      throw Error("cannot start a thread for each of " +
+                  std::to_string(threads.size()) + " ranks: " + error.what());
+    }
+  }
+}
+
+int64_t RankThreads::count() {
+  std::lock_guard lock(mutex);
+  return std::ranges::count_if(threads, &Thread::isAlive);
+}
+
+void RankThreads::work(int64_t rank, int64_t seen) {
   std::unique_lock lock(mutex);
   while (true) {
-    start.wait(lock, [&] { return stopping || round != seen; });
-    if (stopping)
+    bool isCalled = start.wait_for(lock, idleLimit,
+                                   [&] { return stopping || round != seen; });
+    if (stopping || !isCalled) {
+      threads[rank].isAlive = false;
       return;
+    }
     seen = round;
     lock.unlock();
     job(rank);
@@ -62,14 +90,18 @@ void RankThreads::work(int64_t rank) {
   }
 }
 
-void RankThreads::watch() {
-  int64_t seen = 0;
+void RankThreads::watch(int64_t seen) {
   std::unique_lock lock(mutex);
   while (!stopping) {
     if (!watched && round == seen) {
       isAsleep = true;
-      start.wait(lock, [&] { return stopping || round != seen; });
+      bool isCalled = start.wait_for(lock, idleLimit,
+                                     [&] { return stopping || round != seen; });
       isAsleep = false;
+      if (!isCalled) {
+        threads.front().isAlive = false;
+        return;
+      }
     }
     seen = round;
     start.wait_for(lock, interval, [&] { return stopping; });
@@ -88,6 +120,8 @@ void RankThreads::watch() {
 bool RankThreads::runHere(const std::function<void(int64_t)> &work,
                           const GoOn &goOn) {
   std::unique_lock lock(mutex);
+  if (goOn)
+    startMissing();
   running = 1;
   ++round;
   watched = goOn ? &goOn : nullptr;
@@ -134,6 +168,7 @@ bool RankThreads::run(std::function<void(int64_t)> work, const GoOn &goOn) {
   std::function<void(int64_t)> before, finished;
   std::unique_lock lock(mutex);
   assert(running == 0 && "an earlier run has ended");
+  startMissing();
   before = std::exchange(job, std::move(work));
   running = static_cast<int64_t>(threads.size());
   ++round;

@@ -9,6 +9,7 @@
 #ifndef WHALE_RUNTIME_EXECUTOR_RANKTHREADS_H
 #define WHALE_RUNTIME_EXECUTOR_RANKTHREADS_H
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -18,8 +19,10 @@
 
 namespace whale::runtime {
 
-/// Threads that live as long as the program: what OpenMP keeps for each thread
-/// that calls it stays warm from step to step.
+/// Threads that stay from run to run, so that what OpenMP keeps for each thread
+/// that calls it stays warm. Those that had nothing to do for some seconds end,
+/// with OpenMP's, and are started anew for the next run: there may be programs
+/// for hundreds of shapes, of which few are in use.
 ///
 /// The one rank of a process may be run by the thread that calls `run`: no
 /// thread has to be woken for it, nor for its end. The thread here asks whether
@@ -28,8 +31,12 @@ class RankThreads {
 public:
   enum class Where : uint8_t { OwnThreads, Caller };
 
+  /// How long a thread waits for the next run before it ends.
+  static constexpr std::chrono::milliseconds patience{2000};
+
   /// Throws Error when the system has no more threads.
-  explicit RankThreads(int64_t count, Where where = Where::OwnThreads);
+  explicit RankThreads(int64_t count, Where where = Where::OwnThreads,
+                       std::chrono::milliseconds idleLimit = patience);
   ~RankThreads();
 
   /// Called every few hundredths of a second by a thread that waits; false
@@ -40,19 +47,24 @@ public:
   /// returns false where `goOn` has ended the waiting, and the threads are left
   /// to finish by themselves. A job in the caller's thread is never left: there
   /// `goOn`, which another thread calls, has to end it. `job` must not throw.
+  /// Throws Error when the system has no more threads.
   bool run(std::function<void(int64_t)> job, const GoOn &goOn = nullptr);
 
   /// Waits for threads that a run has left; false as there.
   bool wait(const GoOn &goOn = nullptr);
   bool isBusy();
+  /// Those that have not ended.
+  int64_t count();
 
 private:
-  void work(int64_t rank);
-  void watch();
+  void work(int64_t rank, int64_t seen);
+  void watch(int64_t seen);
+  void startMissing();
   bool runHere(const std::function<void(int64_t)> &work, const GoOn &goOn);
   bool wait(std::unique_lock<std::mutex> &lock, const GoOn &goOn);
   void stop();
 
+  const std::chrono::milliseconds idleLimit;
   std::mutex mutex;
   std::condition_variable start, done;
   std::function<void(int64_t)> job;
@@ -64,7 +76,11 @@ private:
   /// thread that asks must be woken for the next run.
   const GoOn *watched = nullptr;
   bool isAsking = false, isAsleep = false;
-  std::vector<std::thread> threads;
+  struct Thread {
+    std::thread thread;
+    bool isAlive = false;
+  };
+  std::vector<Thread> threads;
 };
 
 } // namespace whale::runtime

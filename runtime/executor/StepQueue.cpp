@@ -43,7 +43,8 @@ struct StepQueue::Core {
   std::deque<Entry> entries;
   std::shared_ptr<Step> last;
   int64_t places = 0;
-  bool stopping = false;
+  bool stopping = false, hasThread = false;
+  std::chrono::milliseconds idleLimit;
 
   /// Of the queue's thread.
   std::optional<Entry> left;
@@ -59,13 +60,31 @@ StepQueue::Place::~Place() {
   core->changed.notify_all();
 }
 
-StepQueue::StepQueue() : core(std::make_shared<Core>()) {
+StepQueue::StepQueue(std::chrono::milliseconds idleLimit)
+    : core(std::make_shared<Core>()) {
+  core->idleLimit = idleLimit;
+  std::lock_guard lock(core->mutex);
+  startThread();
+}
+
+/// Unless there is one; with the mutex held.
+void StepQueue::startThread() {
+  if (core->hasThread)
+    return;
+  if (thread.joinable())
+    thread.join(); // It takes no lock any more.
   try {
     thread = std::thread([core = core] { work(*core); });
   } catch (const std::system_error &error) {
     throw Error(std::string("cannot start a thread for the steps: ") +
                 error.what());
   }
+  core->hasThread = true;
+}
+
+bool StepQueue::hasThread() const {
+  std::lock_guard lock(core->mutex);
+  return core->hasThread;
 }
 
 StepQueue::~StepQueue() {
@@ -76,7 +95,7 @@ StepQueue::~StepQueue() {
   core->changed.notify_all();
   if (thread.get_id() == std::this_thread::get_id())
     thread.detach();
-  else
+  else if (thread.joinable())
     thread.join();
 }
 
@@ -113,9 +132,11 @@ void StepQueue::work(Core &core) {
         backoff.pause();
       lock.lock();
     }
-    core.changed.wait(lock, isNeeded);
-    if (core.entries.empty())
+    core.changed.wait_for(lock, core.idleLimit, isNeeded);
+    if (core.entries.empty()) {
+      core.hasThread = false;
       return;
+    }
     Core::Entry entry = std::move(core.entries.front());
     core.entries.pop_front();
     lock.unlock();
@@ -143,6 +164,7 @@ StepQueue::Place StepQueue::reserve(const AskInterrupted &interrupted) {
     }
     lock.lock();
   }
+  startThread();
   ++core->places;
   return Place(core);
 }
@@ -150,6 +172,7 @@ StepQueue::Place StepQueue::reserve(const AskInterrupted &interrupted) {
 void StepQueue::push(Place place, std::shared_ptr<Step> step, Work work) {
   {
     std::lock_guard lock(core->mutex);
+    startThread();
     step->follow(core->last);
     core->last = step;
     core->entries.push_back(

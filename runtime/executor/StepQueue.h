@@ -21,6 +21,7 @@
 
 #include "whale/Runtime/Step.h"
 
+#include <chrono>
 #include <functional>
 
 namespace whale::runtime {
@@ -34,8 +35,11 @@ public:
   /// late once.
   static constexpr int64_t mostSteps = 3;
 
+  /// How long the thread waits for the next step before it ends.
+  static constexpr std::chrono::milliseconds patience{2000};
+
   /// Throws Error when the system has no more threads.
-  StepQueue();
+  explicit StepQueue(std::chrono::milliseconds idleLimit = patience);
   /// When no step is left; the last one's own thread may call it.
   ~StepQueue();
 
@@ -51,7 +55,11 @@ public:
     std::shared_ptr<Core> core;
   };
 
-  /// Waits for a free place. Where `interrupted` says so, steps here end as
+  /// Whether it has a thread now.
+  bool hasThread() const;
+
+  /// Waits for a free place; throws Error when the system has no thread for the
+  /// steps, which ends while there are none. Where `interrupted` says so, steps here end as
   /// Step::interrupt says, and this throws Interrupted.
   Place reserve(const AskInterrupted &interrupted);
 
@@ -72,6 +80,7 @@ public:
 
 private:
   static void work(Core &core);
+  void startThread();
 
   std::shared_ptr<Core> core;
   std::thread thread;

@@ -31,6 +31,48 @@ TEST(RankThreads, RanksHaveThreadsOfTheirOwn) {
   EXPECT_FALSE(all.contains(std::this_thread::get_id()));
 }
 
+/// Until the threads have ended, which they do by themselves.
+void waitForTheEnd(RankThreads &threads) {
+  while (threads.count() > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST(RankThreads, ThreadsWithoutRunsEnd) {
+  RankThreads threads(3, RankThreads::Where::OwnThreads,
+                      std::chrono::milliseconds(1));
+  for (int round = 0; round < 3; ++round) {
+    waitForTheEnd(threads);
+    std::atomic<int> ran = 0;
+    EXPECT_TRUE(threads.run([&](int64_t rank) { ran += 1 << rank; }));
+    EXPECT_EQ(ran, 7);
+  }
+  // One that waits for the end of a run has one to wait for.
+  std::promise<void> end;
+  std::shared_future<void> ended = end.get_future();
+  EXPECT_FALSE(
+      threads.run([ended](int64_t) { ended.wait(); }, [] { return false; }));
+  EXPECT_EQ(threads.count(), 3);
+  end.set_value();
+  EXPECT_TRUE(threads.wait());
+  waitForTheEnd(threads);
+}
+
+TEST(RankThreads, WhoAsksEndsToo) {
+  RankThreads threads(1, RankThreads::Where::Caller,
+                      std::chrono::milliseconds(1));
+  for (int round = 0; round < 3; ++round) {
+    waitForTheEnd(threads);
+    std::atomic<int> asked = 0;
+    threads.run([&](int64_t) { asked.wait(0); },
+                [&] {
+                  ++asked;
+                  asked.notify_all();
+                  return true;
+                });
+    EXPECT_GE(asked, 1);
+  }
+}
+
 TEST(RankThreads, ARunIsLeft) {
   RankThreads threads(1);
   std::promise<void> end;

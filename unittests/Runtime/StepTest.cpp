@@ -184,6 +184,22 @@ TEST_F(StepTest, ErrorsReachWhoeverUsesAResult) {
   EXPECT_EQ(valueOf(submit(program, kept, floats(1))), 2);
 }
 
+TEST(StepQueue, TheThreadEndsWhileThereAreNoSteps) {
+  StepQueue queue(std::chrono::milliseconds(1));
+  for (int round = 0; round < 3; ++round) {
+    while (queue.hasThread())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    StepQueue::Place place = queue.reserve(nullptr);
+    std::shared_ptr<Step> step = Step::create({}, [](const char *) {});
+    queue.push(std::move(place), step, [step] {
+      if (step->claim())
+        step->publish();
+      return StepQueue::TryEnd();
+    });
+    step->wait();
+  }
+}
+
 TEST_F(StepTest, ACallWaitsBehindManySteps) {
   Program program = loadSum();
   Array state = floats(0);
