@@ -198,12 +198,39 @@ static format::WantedRanks wantedRanks(const LoadOptions &options) {
   };
 }
 
+/// "'step' of batch f32[8, 4] (program 1a2b3c4d)".
+static std::string titleOf(const format::Program &program,
+                           const std::string &checksum) {
+  std::string title = "'" + program.name + "'", batch;
+  for (const Parameter &argument : program.arguments)
+    if (argument.role == Role::Batch)
+      batch += (batch.empty() ? " of batch " : ", ") +
+               std::string(name(argument.dtype)) + toString(argument.shape);
+  return title + batch + " (program " + checksum.substr(0, 8) + ")";
+}
+
 std::shared_ptr<Program::State>
 Program::State::load(const std::filesystem::path &directory,
                      const LoadOptions &options) {
-  if (!std::filesystem::is_directory(directory))
-    throw Error(directory.string() + ": is not a program directory");
   std::shared_ptr<State> state(new State, State::destroy);
+  std::string checksum =
+      options.job
+          ? options.job->alone([&] { return state->read(directory, options); })
+          : state->read(directory, options);
+  state->connect(directory, checksum);
+  return state;
+}
+
+/// What this process does by itself. Returns the checksum of the manifest.
+std::string Program::State::read(const std::filesystem::path &directory,
+                                 const LoadOptions &given) {
+  options = given;
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error))
+    throw Error(directory.string() + ": " +
+                (std::filesystem::exists(directory, error)
+                     ? "is not a program directory"
+                     : std::strerror(error ? error.value() : ENOENT)));
   CheckedFiles files(directory);
   std::unique_ptr<system::MappedFile> text = files.open("manifest.json");
 
@@ -213,61 +240,63 @@ Program::State::load(const std::filesystem::path &directory,
   checkTarget(program, file);
   if (program.kernels) {
     files.open(program.kernels->name, program.kernels->hash);
-    state->kernels =
+    kernels =
         std::make_shared<KernelLibrary>(directory / program.kernels->name);
-    if (state->kernels->isEmulated())
+    if (kernels->isEmulated())
       setEmulatorSeed(seedOfEnvironment("WHALE_EMULATOR_SEED").value_or(0));
   }
   if (program.constants)
-    state->constants =
-        files.open(program.constants->name, program.constants->hash);
-  std::unique_ptr<BoundProgram> bound = bindProgram(
-      std::move(program), file, state->kernels.get(),
-      state->constants ? static_cast<int64_t>(state->constants->size()) : 0);
-  if (bound->program.target == "cuda") {
+    constants = files.open(program.constants->name, program.constants->hash);
+  std::unique_ptr<BoundProgram> fresh =
+      bindProgram(std::move(program), file, kernels.get(),
+                  constants ? static_cast<int64_t>(constants->size()) : 0);
+  if (fresh->program.target == "cuda") {
     auto readAll = [&](const std::vector<format::File> &modules,
                        std::vector<std::string> &contents) {
       for (const format::File &module : modules)
         contents.emplace_back(files.open(module.name, module.hash)->text());
     };
-    for (const format::GpuCode &code : bound->program.gpu) {
-      BoundProgram::GpuCode &contents = bound->gpu.emplace_back();
+    for (const format::GpuCode &code : fresh->program.gpu) {
+      BoundProgram::GpuCode &contents = fresh->gpu.emplace_back();
       readAll(code.modules, contents.texts);
       readAll(code.cubins, contents.cubins);
     }
-    bound->testLibraries = cuda::test::findTestLibraries();
-    if (bound->testLibraries)
-      cuda::test::addTestProgram(*bound, state->kernels);
+    fresh->testLibraries = cuda::test::findTestLibraries();
+    if (fresh->testLibraries)
+      cuda::test::addTestProgram(*fresh, kernels);
   }
-  state->bound = std::move(bound);
-  for (const Parameter &result : state->bound->program.results)
-    state->resultTypes.push_back(std::make_shared<ArrayType>(
+  std::string checksum = system::Checksum::of(text->text());
+  fresh->title = titleOf(fresh->program, checksum);
+  bound = std::move(fresh);
+  for (const Parameter &result : bound->program.results)
+    resultTypes.push_back(std::make_shared<ArrayType>(
         ArrayType{result.dtype, result.shape, result.layout}));
+  return checksum;
+}
 
-  state->options = options;
+/// Agrees with the other processes, and makes the engine.
+void Program::State::connect(const std::filesystem::path &directory,
+                             const std::string &checksum) {
   if (!options.lateSeed)
-    state->options.lateSeed = seedOfEnvironment("WHALE_TEST_LATE");
-  if (state->options.lateSeed && options.job && options.job->processes() > 1)
+    options.lateSeed = seedOfEnvironment("WHALE_TEST_LATE");
+  const std::shared_ptr<Job> &job = options.job;
+  if (options.lateSeed && job && job->processes() > 1)
     // Late queues order what happens on all ranks.
     throw Error("WHALE_TEST_LATE: late devices are for ranks of one process, "
                 "this job has " +
-                std::to_string(options.job->processes()));
-  int64_t &threads = state->options.threadsPerRank;
-  const format::Program &loaded = state->bound->program;
-  if (options.job && options.job->processes() > 1)
-    threads =
-        job::shakeHands(*options.job,
-                        {system::Checksum::of(text->text()),
-                         productInstructions(), std::max<int64_t>(0, threads)},
-                        loaded);
+                std::to_string(job->processes()));
+  int64_t &threads = options.threadsPerRank;
+  if (job && job->processes() > 1)
+    threads = job::shakeHands(
+        *job, {checksum, productInstructions(), std::max<int64_t>(0, threads)},
+        bound->program);
   else if (threads <= 0)
-    threads = threadsOfRanks(static_cast<int64_t>(loaded.ranks.size()));
+    threads = threadsOfRanks(static_cast<int64_t>(bound->program.ranks.size()));
   try {
-    state->getEngine();
+    getEngine();
   } catch (const std::exception &error) {
     throw Error(directory.string() + ": " + error.what());
   }
-  return state;
 }
 
 const std::string &Program::name() const { return state->bound->program.name; }

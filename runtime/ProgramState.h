@@ -68,6 +68,10 @@ struct Program::Engine {
 struct Program::State {
   static std::shared_ptr<State> load(const std::filesystem::path &directory,
                                      const LoadOptions &options);
+  std::string read(const std::filesystem::path &directory,
+                   const LoadOptions &given);
+  void connect(const std::filesystem::path &directory,
+               const std::string &checksum);
 
   // In the order of use: what is later refers to what is before.
   std::shared_ptr<KernelLibrary> kernels;

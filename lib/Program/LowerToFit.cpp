@@ -33,6 +33,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/SourceLines.h"
 
 using namespace mlir;
 
@@ -65,6 +66,7 @@ private:
   int64_t findScratch(ModuleOp products, int64_t device);
   std::vector<MemoryNeed> getExpectedNeeds() const;
   std::string describeError(int64_t device) const;
+  Location findPlace();
 
   // Deciding again.
   StringRef correct(Snapshot input);
@@ -320,6 +322,19 @@ std::string Fitter::describeError(int64_t device) const {
          suggestRemedy(needs, *cluster, device);
 }
 
+/// Where a text does not say where it is, as that of the frontend, the first
+/// line of the step.
+Location Fitter::findPlace() {
+  Location place = module.getLoc();
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!findPosition(op->getLoc()))
+      return WalkResult::advance();
+    place = op->getLoc();
+    return WalkResult::interrupt();
+  });
+  return place;
+}
+
 LogicalResult Fitter::run(StringRef first) {
   Snapshot input = save(first);
   StringRef last = getLevels().back().name;
@@ -337,7 +352,7 @@ LogicalResult Fitter::run(StringRef first) {
     firstLack = describeLack(needs, *cluster, *device);
     // Where nothing else can be decided, this lack is what is wrong.
     if (!plan(correct(std::move(input))) || !cutAgain())
-      return emitError(module.getLoc()) << error;
+      return emitError(findPlace()) << error;
     if (failed(lower(kKernelsLevel, last)) || failed(findNeeds()))
       return failure();
     device = findOverfull(needs, *cluster);
@@ -345,7 +360,7 @@ LogicalResult Fitter::run(StringRef first) {
       error = describeError(*device);
   }
   if (device)
-    return emitError(module.getLoc()) << error;
+    return emitError(findPlace()) << error;
   if (!firstLack.empty())
     emitRemark(module.getLoc())
         << "memory: decided again, as with what was decided first "

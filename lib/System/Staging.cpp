@@ -8,7 +8,7 @@
 //
 // In: a target, and what a writer makes of it in a staging directory beside it.
 // Out: the target replaced whole by a commit, or as it was. What dead writers
-// have left for the same target is removed.
+// have left beside it, for this target or another one, is removed.
 //
 // Other processes may write or clean up the same target at any time. So a name
 // changes by a single call of the file system, which is tried again where the
@@ -16,13 +16,15 @@
 // that has its name.
 //
 // A mutex guards the renames: a signal's thread takes it for good before it
-// removes what this process has staged. Only what replaces something is brought
-// to the disk before, one fsync for each file.
+// removes what this process has staged, as the end of the process does. Only
+// what replaces something is brought to the disk before, one fsync for each
+// file.
 //
 // Cost: the start lists the directory of the target, and removes what has been
 // left there. A commit is a rename or an exchange of names, whatever the size,
 // and is tried again at most 1000 times while others change the target. Removal
-// takes time linear in the files.
+// takes time linear in the files, and one descriptor, that of the lock if need
+// be: processes may have none left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,15 +35,17 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
+#include <map>
 #include <mutex>
 #include <random>
-#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace fs = std::filesystem;
 
@@ -56,15 +60,17 @@ namespace whale::system {
 //===----------------------------------------------------------------------===//
 
 static constexpr size_t kRandomDigits = 8;
+static constexpr std::string_view kSuffix = ".whale-";
+/// Of a target's name, as much is in that of a staging directory, which may
+/// have 255 bytes.
+static constexpr size_t kLongestName = 200;
 
 /// What the names of a target's staging directories begin with.
 static std::string prefixOf(const fs::path &target) {
   std::string name = target.filename().string();
-  // A name may have 255 bytes.
-  constexpr size_t longest = 200;
-  if (name.size() > longest)
-    name = name.substr(0, longest) + "-" + Checksum::of(name);
-  return "." + name + ".whale-";
+  if (name.size() > kLongestName)
+    name = name.substr(0, kLongestName) + "-" + Checksum::of(name);
+  return "." + name + std::string(kSuffix);
 }
 
 static fs::path parentOf(const fs::path &path) {
@@ -78,19 +84,36 @@ static std::string randomDigits() {
   return digits;
 }
 
-/// The staging directories of a target, of living writers and dead ones.
-static std::vector<fs::path> findStaging(const fs::path &target) {
-  std::vector<fs::path> found;
-  std::string prefix = prefixOf(target);
+namespace {
+/// A staging directory, of a living writer or a dead one.
+struct Found {
+  fs::path directory;
+  /// Empty where the directory's name has only the beginning of it.
+  fs::path target;
+};
+} // namespace
+
+/// The staging directories beside a target, with their targets.
+static std::vector<Found> findStaging(const fs::path &target) {
+  std::vector<Found> found;
+  const std::string own = prefixOf(target);
   std::error_code error;
   for (fs::directory_iterator it(parentOf(target), error), end;
        !error && it != end; it.increment(error)) {
     std::string name = it->path().filename().string();
     std::error_code ignored;
-    if (name.size() == prefix.size() + kRandomDigits &&
-        name.starts_with(prefix) &&
-        fs::is_directory(it->symlink_status(ignored)))
-      found.push_back(it->path());
+    if (name.size() <= kSuffix.size() + kRandomDigits + 1 ||
+        !fs::is_directory(it->symlink_status(ignored)))
+      continue;
+    std::string prefix = name.substr(0, name.size() - kRandomDigits);
+    bool isRandom =
+        name.find_first_not_of("0123456789abcdef", prefix.size()) == name.npos;
+    if (!isRandom || !prefix.starts_with('.') || !prefix.ends_with(kSuffix))
+      continue;
+    std::string theirs = prefix.substr(1, prefix.size() - 1 - kSuffix.size());
+    fs::path replaced =
+        theirs.size() <= kLongestName ? parentOf(target) / theirs : fs::path();
+    found.push_back({it->path(), prefix == own ? target : replaced});
   }
   return found;
 }
@@ -165,35 +188,60 @@ namespace {
 /// The staging directories of this process. The mutex is held while one is
 /// made, and while it changes places with its target.
 struct Registry {
+  struct Entry {
+    /// A forked child leaves its parent's directories alone.
+    pid_t owner;
+    int lock;
+  };
+
   std::mutex mutex;
-  std::set<fs::path> directories;
+  std::map<fs::path, Entry> directories;
 };
 } // namespace
 
+static void removeAtExit();
+
 /// Never destroyed: a signal may come while the process exits.
 static Registry &getRegistry() {
-  static auto *registry = new Registry;
+  static auto *registry = [] {
+    std::atexit(removeAtExit);
+    return new Registry;
+  }();
   return *registry;
 }
 
-/// Removes a staging directory, with what is in it. Another thread may be
-/// writing there until it finds the directory gone.
-static void removeTree(const fs::path &directory) {
+/// Removes what is there, with one descriptor at a time.
+static void removeAll(const fs::path &path) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  if (fs::is_directory(fs::symlink_status(path, error)))
+    for (fs::directory_iterator it(path, error), end; !error && it != end;
+         it.increment(error))
+      entries.push_back(it->path());
+  for (const fs::path &entry : entries)
+    removeAll(entry);
+  fs::remove(path, error);
+}
+
+/// Removes a staging directory, with what is in it, and gives up its lock.
+/// Another thread may be writing there until it finds the directory gone.
+static void removeTree(const fs::path &directory, int lock) {
   std::error_code error;
   // What is being removed must not be taken for what was moved aside.
   fs::rename(directory / "old", directory / "dropped", error);
   constexpr int mostTries = 50;
   for (int tries = 0; tries < mostTries; ++tries) {
-    fs::remove_all(directory, error);
+    removeAll(directory);
+    if (tries == 0)
+      close(lock); // The first try may have found no free descriptor.
     if (!isThere(directory))
       return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
-/// Removes what dead writers have left for a target.
-static void sweep(const fs::path &target) {
-  for (const fs::path &directory : findStaging(target)) {
+void sweepStaging(const fs::path &beside) {
+  for (const auto &[directory, target] : findStaging(beside)) {
     int descriptor = -1;
     try {
       if (takeLock(directory, descriptor) != LockState::Taken)
@@ -201,27 +249,46 @@ static void sweep(const fs::path &target) {
     } catch (const std::system_error &) {
       continue; // Somebody else's, or a full disk: it stays.
     }
+    // What was moved aside must not be lost.
     std::error_code error;
-    if (isThere(directory / "old") && !isThere(target))
+    bool isNeeded =
+        isThere(directory / "old") && (target.empty() || !isThere(target));
+    if (isNeeded && !target.empty())
       fs::rename(directory / "old", target, error);
-    if (!error)
-      removeTree(directory);
-    close(descriptor);
+    if (error || (isNeeded && target.empty()))
+      close(descriptor);
+    else
+      removeTree(directory, descriptor);
   }
 }
 
 fs::path findMovedAside(const fs::path &target) {
-  for (const fs::path &directory : findStaging(target))
-    if (isThere(directory / "old"))
+  for (const auto &[directory, replaced] : findStaging(target))
+    if (replaced == target && isThere(directory / "old"))
       return directory / "old";
   return "";
+}
+
+/// With the mutex held.
+static void removeOwn(Registry &registry) {
+  for (const auto &[directory, entry] : registry.directories)
+    if (entry.owner == getpid())
+      removeTree(directory, entry.lock);
 }
 
 void abandonStaging() {
   Registry &registry = getRegistry();
   registry.mutex.lock(); // For good.
-  for (const fs::path &directory : registry.directories)
-    removeTree(directory);
+  removeOwn(registry);
+}
+
+/// Of objects that nobody has destroyed, or whose threads the end finds at
+/// work.
+static void removeAtExit() {
+  Registry &registry = getRegistry();
+  std::lock_guard guard(registry.mutex);
+  removeOwn(registry);
+  registry.directories.clear();
 }
 
 void stopIfAbandoned() { std::lock_guard guard(getRegistry().mutex); }
@@ -232,7 +299,7 @@ void stopIfAbandoned() { std::lock_guard guard(getRegistry().mutex); }
 
 Staging::Staging(const fs::path &target)
     : replaced(followLinks(target)), owner(getpid()) {
-  sweep(replaced);
+  sweepStaging(replaced);
   Registry &registry = getRegistry();
   std::lock_guard guard(registry.mutex);
   while (lock < 0) {
@@ -254,18 +321,20 @@ Staging::Staging(const fs::path &target)
     }
     lock = descriptor;
   }
-  registry.directories.insert(directory);
+  registry.directories[directory] = {owner, lock};
 }
 
 Staging::~Staging() {
   if (owner == getpid())
     remove();
-  close(lock);
+  else
+    close(lock);
 }
 
 void Staging::remove() {
-  if (isThere(directory))
-    removeTree(directory);
+  if (lock < 0)
+    return;
+  removeTree(directory, std::exchange(lock, -1));
   // Not before: a signal in between would leave the rest.
   Registry &registry = getRegistry();
   std::lock_guard guard(registry.mutex);

@@ -8,12 +8,17 @@
 
 #include "whale/System/Tool.h"
 
+#include "whale/System/Printable.h"
 #include "whale/System/Staging.h"
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <exception>
 #include <fcntl.h>
+#include <new>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -81,7 +86,25 @@ static void handleSignals() {
   }
 }
 
+/// What a thread has not caught ends the process as an error does.
+[[noreturn]] static void onTerminate() {
+  std::string what = "the process has ended for no known reason";
+  try {
+    if (std::current_exception())
+      std::rethrow_exception(std::current_exception());
+  } catch (const std::bad_alloc &) {
+    what = "out of memory";
+  } catch (const std::exception &error) {
+    what = error.what();
+  } catch (...) {
+  }
+  std::fprintf(stderr, "error: %s\n", diagnosticLine(what).c_str());
+  abandonStaging();
+  _exit(1);
+}
+
 void beginTool() {
+  std::set_terminate(onTerminate);
   int descriptor;
   while ((descriptor = open("/dev/null", O_RDWR)) >= 0)
     if (descriptor > STDERR_FILENO) {
@@ -90,6 +113,9 @@ void beginTool() {
     }
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  // Where whoever has started this process ignores it, nobody can wait for what
+  // this one starts.
+  std::signal(SIGCHLD, SIG_DFL);
   handleSignals();
 }
 

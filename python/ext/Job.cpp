@@ -75,6 +75,7 @@ void whale::python::bindJob(nb::module_ &module) {
   nb::class_<Job>(module, "Job", "The processes that run programs together.")
       .def_prop_ro("process", &Job::process)
       .def_prop_ro("processes", &Job::processes)
+      .def_prop_ro("name", &Job::name, "\"process 2 (host b, pid 77)\".")
       .def("all_gather", allGather, nb::arg("name"), nb::arg("mine"),
            "Collective: the bytes of each process.")
       .def("fail", &Job::fail, nb::arg("what"),

@@ -307,6 +307,66 @@ def test_an_exception_in_one_process(tmp_path: pathlib.Path) -> None:
     assert "process 1: ValueError: no more" in result.stderr
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_an_exit_of_one_process(tmp_path: pathlib.Path, which: int) -> None:
+    """Nobody waits for it, so none of the processes has an error."""
+    result = run(
+        tmp_path,
+        f"""
+        new, _ = step(w, x)
+        np.asarray(wh.gather(new))
+        if me == {which}:
+            sys.exit(3)
+        """,
+        2,
+    )
+    assert result.returncode == 1
+    assert re.fullmatch(
+        rf"error: process {which} \(host .*, pid \d+\) "
+        r"has ended with status 3\n",
+        result.stderr,
+    ), result.stderr
+
+
+def test_other_shapes_of_the_batch(tmp_path: pathlib.Path) -> None:
+    """Of two programs that both processes have, each runs another one."""
+    result = run(
+        tmp_path,
+        """
+        wide = jnp.concatenate([x, x])
+        for batch in x, wide:
+            np.asarray(wh.gather(step(w, batch)[0]))
+        step(w, wide if me else x)[0].block_until_ready()
+        """,
+        2,
+        progress_limit=8,
+    )
+    assert result.returncode == 1
+    assert re.search(
+        r"process 0 \(.*\) runs '\w+' of batch f32\[\d+, \d+\] \(program .*, "
+        r"where process 1 \(.*\) runs '\w+' of batch f32\[",
+        result.stderr,
+    ), result.stderr
+
+
+def test_a_directory_for_logs_that_is_none(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "script.py"
+    script.touch()
+    result = subprocess.run(
+        [
+            *(sys.executable, "-m", "whale.launch", "--nprocs=2"),
+            *("--log-dir=/dev/null", script),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+    )
+    assert result.returncode == 2
+    assert "error: --log-dir: /dev/null: File exists" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
 def test_a_killed_process(tmp_path: pathlib.Path) -> None:
     result = run(
         tmp_path,

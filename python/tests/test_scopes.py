@@ -7,6 +7,8 @@ operation would get the strategy of another scope, or none. Nothing is compiled
 or run.
 """
 
+import concurrent.futures
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -294,3 +296,13 @@ def test_an_exception_closes_the_scope():
 def test_plain_jax_text_has_the_scopes_too():
     text = jax.jit(nested).lower(W, X).as_text(debug_info=True)
     assert {"layer", "loss"} <= {op.scope for op in operations(text)}
+
+
+@pytest.mark.parametrize("make", [wh.replicate, wh.cluster])
+def test_a_scope_that_is_left_in_another_thread(make):
+    scope = make()
+    with concurrent.futures.ThreadPoolExecutor(1) as other:
+        other.submit(scope.__enter__).result()
+        with pytest.raises(wh.WhaleError, match="left in another thread than"):
+            scope.__exit__(None, None, None)
+        other.submit(scope.__exit__, None, None, None).result()

@@ -71,7 +71,8 @@ def compile(
     errors, notes, last_pass = _read(output)
     if errors:
         raise CompileError("\n".join(errors))
-    if status != 0:
+    # Where this process ignores the ends of its children, none has a status.
+    if status != 0 or not os.path.exists(os.path.join(path, "manifest.json")):
         raise CompileError(_describe_end(status, last_pass, said))
     for note in [*notes, *said.splitlines()]:
         print(note, file=sys.stderr)
@@ -159,7 +160,7 @@ def _read(output: bytes) -> tuple[list[str], list[str], str]:
 
 def _describe_end(status: int, last_pass: str, said: str) -> str:
     """A diagnostic for a compiler that has ended without one."""
-    if status > 0:
+    if status >= 0:
         how = f"the compiler ended with status {status}"
     else:
         known = {number.value: number.name for number in signal.Signals}

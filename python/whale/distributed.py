@@ -214,7 +214,7 @@ def _remember(
         trace: types.TracebackType | None,
     ) -> None:
         global _failure
-        _failure = f"process {process_index()}: {kind.__name__}: {error}"
+        _failure = f"{_job.name}: {kind.__name__}: {error}"
         previous(kind, error, trace)
 
     return hook
@@ -242,4 +242,5 @@ def _leave() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.stderr.flush()
         # The exit status of a process whose job has failed.
+        native.extension().abandon_staging()
         os._exit(1)

@@ -58,7 +58,10 @@ def main() -> int:
     elif int(nodes) > 1:
         parser.error("--node belongs with --coordinator")
     if options.log_dir:
-        os.makedirs(options.log_dir, exist_ok=True)
+        try:
+            os.makedirs(options.log_dir, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--log-dir: {options.log_dir}: {error.strerror}")
     sys.stdout.flush()
     status = native.guarded(
         native.extension().run_processes,

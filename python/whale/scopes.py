@@ -19,6 +19,8 @@ from typing import Any
 
 import jax
 
+from whale.errors import WhaleError
+
 # Reads a component back; a name is percent-encoded, so it never holds a
 # slash, a colon, a parenthesis or a quote.
 _COMPONENT = re.compile(r"whale:(replicate|split):(\*|\d+):(\d+):([\w.~%-]*)")
@@ -73,6 +75,11 @@ class Strategy(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *details: Any) -> None:
+        if not _state.open or _state.open[-1][0] is not self:
+            raise WhaleError(
+                f"{self} is left in another thread than it was entered in, or "
+                "before one that was entered after it"
+            )
         _, scope = _state.open.pop()
         scope.__exit__(*details)
 
@@ -174,6 +181,11 @@ class Setting(contextlib.ContextDecorator):
         return self
 
     def __exit__(self, *details: Any) -> None:
+        if self not in _state.settings:
+            raise WhaleError(
+                f"wh.{self.kind} is left in another thread than it was entered "
+                "in"
+            )
         _state.settings.remove(self)
 
     def __eq__(self, other: object) -> bool:

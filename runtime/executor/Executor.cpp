@@ -218,11 +218,6 @@ void Executor::runRanks(const std::shared_ptr<Step> &step,
       goOn);
 }
 
-uint64_t Executor::nextNumber() {
-  static std::atomic<uint64_t> last = 0;
-  return ++last;
-}
-
 /// To the thread that runs the rank, mostly the same from step to step. A new
 /// one may have the id of one that has ended.
 void Executor::attach(int64_t rank) {

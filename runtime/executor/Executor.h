@@ -153,7 +153,10 @@ private:
 
   void runRanks(const std::shared_ptr<Step> &step,
                 const RankThreads::GoOn &goOn);
-  static uint64_t nextNumber();
+  static uint64_t nextNumber() {
+    static std::atomic<uint64_t> last = 0;
+    return ++last;
+  }
   void attach(int64_t rank);
   void runRank(int64_t rank, Step &step);
   /// See Overlap::isOver.

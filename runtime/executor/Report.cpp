@@ -77,6 +77,8 @@ Progress Executor::progress() const {
                                : "ranks " + std::to_string(first) + " to " +
                                      std::to_string(last);
   result.isInStep = isInStep;
+  if (isInStep)
+    result.running = {program.title};
   result.isInRelayout = isInRelayout;
   result.steps = steps;
   result.slowestStep = slowestStep;

@@ -59,8 +59,8 @@ public:
   bool hasThread() const;
 
   /// Waits for a free place; throws Error when the system has no thread for the
-  /// steps, which ends while there are none. Where `interrupted` says so, steps here end as
-  /// Step::interrupt says, and this throws Interrupted.
+  /// steps, which ends while there are none. Where `interrupted` says so, steps
+  /// here end as Step::interrupt says, and this throws Interrupted.
   Place reserve(const AskInterrupted &interrupted);
 
   /// Ends a step that was left, unless it is too early: false then.

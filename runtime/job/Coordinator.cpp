@@ -40,11 +40,13 @@
 #include <cstring>
 #include <deque>
 #include <fcntl.h>
+#include <iostream>
 #include <list>
 #include <poll.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace whale::runtime::job {
 
@@ -82,21 +84,23 @@ private:
   void work();
   void poll();
   void accept();
+  void refuseAll(const std::string &why);
   void read(Connection &connection);
   void write(Connection &connection);
   void send(Connection &connection, Kind kind, const std::string &fields);
   void handle(Connection &connection, const Frame &frame);
   void challenge(Connection &connection, const std::string &said);
   void greet(Connection &connection, const Frame &frame);
+  void mourn(Connection &connection, const std::string &name);
   void join(Connection &connection);
   void gather();
   void lose(Connection &connection, int error = 0);
   void watch();
+  void warn();
   double limit() const;
   double patience() const;
   void fail(const std::string &what);
   bool isTold() const;
-  bool isWaiting(const Member &member) const;
   void sendAll(Kind kind, const std::string &fields);
 
   const JobOptions options;
@@ -109,6 +113,7 @@ private:
   Clock::time_point failed;
   std::string failure;
   bool isComplete = false, hasFailed = false, isOver = false;
+  bool hasWarned = false;
   std::atomic<bool> isEnding = false;
   std::thread thread;
 };
@@ -198,10 +203,23 @@ void Server::accept() {
     lose(*std::ranges::find_if(connections, isStranger));
   int socket =
       accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (socket < 0)
+  if (socket < 0) {
+    // Who waits there would stay, and so would this process.
+    if (!isComplete && (errno == EMFILE || errno == ENFILE ||
+                        errno == ENOBUFS || errno == ENOMEM))
+      refuseAll(std::strerror(errno));
     return;
+  }
   watchLink(socket);
   connections.emplace_back().socket = socket;
+}
+
+/// The job fails, as this process can accept no connection more. Those who
+/// wait for one are told nothing.
+void Server::refuseAll(const std::string &why) {
+  fail(members.nameOf(members[0]) + " cannot accept connections: " + why);
+  for (Member &member : members)
+    member.knowsFailure = true;
 }
 
 void Server::read(Connection &connection) {
@@ -345,6 +363,10 @@ void Server::greet(Connection &connection, const Frame &frame) {
   std::string place = placeOf(hello.host, hello.processId);
   std::string number = std::to_string(hello.process);
   std::string name = "process " + number + " (" + place + ")";
+  if (!hello.failure.empty()) {
+    mourn(connection, name);
+    return lose(connection);
+  }
   std::string what;
   if (hello.version != WHALE_VERSION_TEXT)
     what = name + " is of another version: " + hello.version +
@@ -373,6 +395,18 @@ void Server::greet(Connection &connection, const Frame &frame) {
     return refuse(hasFailed ? failure : what);
   members[*connection.process].place = place;
   join(connection);
+}
+
+/// Of a process, called `name`, that has ended before it had joined.
+void Server::mourn(Connection &connection, const std::string &name) {
+  std::optional<int64_t> process = std::exchange(connection.process, {});
+  if (!process)
+    return;
+  Member &member = members[*process];
+  if (isComplete || member.connection || member.hasLeft)
+    return;
+  member.knowsFailure = true;
+  fail(name + " has not joined: " + connection.hello->failure);
 }
 
 void Server::join(Connection &connection) {
@@ -405,8 +439,10 @@ void Server::handle(Connection &connection, const Frame &frame) {
       return lose(connection);
     bool isMoving = next->count != member.progress.count;
     member.progress = *next;
-    if (isMoving || !isWaiting(member))
+    if (isMoving || !member.isWaiting())
       member.advanced = Clock::now();
+    if (member.isWaiting())
+      member.outside = Clock::now();
     // So the member sees that the first process lives.
     send(connection, Kind::Beat,
          FieldWriter().number(static_cast<uint64_t>(limit() * 1e3)).take());
@@ -425,12 +461,6 @@ void Server::handle(Connection &connection, const Frame &frame) {
   }
   if (fields.isWrong())
     lose(connection);
-}
-
-/// Whether it is at what only others may end.
-bool Server::isWaiting(const Member &member) const {
-  return member.progress.isInStep || member.progress.isInRelayout ||
-         member.given;
 }
 
 /// Answers once all processes have given something.
@@ -507,6 +537,7 @@ void Server::watch() {
   if (std::string what = members.whoWaitsInVain(options.reportSeconds);
       !what.empty())
     return fail(what);
+  warn();
   double limit = this->limit();
   if (limit <= 0)
     return;
@@ -523,7 +554,7 @@ void Server::watch() {
   limit = patience();
   const Member *stuck = nullptr;
   for (const Member &member : members) {
-    if (member.hasLeft || !isWaiting(member) ||
+    if (member.hasLeft || !member.isWaiting() ||
         secondsSince(member.advanced) <= limit)
       continue;
     if (!stuck ||
@@ -536,7 +567,17 @@ void Server::watch() {
   if (stuck && !isMoving)
     fail(members.nameOf(*stuck) + " has made no progress" + within +
          (stuck->progress.busy.empty() ? "" : ": " + stuck->progress.busy) +
-         waiting);
+         members.whoRunOtherSteps() + waiting);
+}
+
+/// Says once who keeps the others waiting by what it does outside of steps: it
+/// may compile or load data, which is no failure.
+void Server::warn() {
+  constexpr double reports = 60;
+  std::string what = members.whoLetsWait(reports * options.reportSeconds);
+  if (!what.empty() && !hasWarned)
+    std::cerr << "warning: " << system::diagnosticLine(what) + "\n";
+  hasWarned = !what.empty();
 }
 
 std::unique_ptr<Coordinator> Coordinator::create(const JobOptions &options,

@@ -95,6 +95,11 @@ std::optional<JobOptions> JobOptions::fromEnvironment() {
           static_cast<int>(readVariable("WHALE_LISTENER", given, most));
       fcntl(options.listener, F_SETFD, FD_CLOEXEC);
     }
+    if (std::getenv("WHALE_LAUNCHER")) {
+      options.launcher =
+          static_cast<int>(readVariable("WHALE_LAUNCHER", given, most));
+      fcntl(options.launcher, F_SETFD, FD_CLOEXEC);
+    }
   } else if (job::hasPmix()) {
     const char *host = std::getenv("WHALE_HOST");
     options = job::joinPmix(host ? host : "");

@@ -24,10 +24,11 @@
 #include "whale/Runtime/Job.h"
 
 #include "job/Coordinator.h"
+#include "job/Greeting.h"
+#include "job/Members.h"
 #include "job/Messages.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
-#include "whale/Version.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -107,10 +108,8 @@ private:
   using Reporter = Called<std::function<Progress()>>;
 
   void meet();
+  void tellLauncher();
   void stop();
-  void connect(Clock::time_point end);
-  void authenticate(Clock::time_point end);
-  Frame read(Clock::time_point end);
   void send(Kind kind, const std::string &fields);
   void write(const std::string &bytes);
   void work();
@@ -173,15 +172,31 @@ void Joined::meet() {
   } else {
     // The first process may have been given a socket that listens, but come to
     // it much later.
-    auto end = Clock::now() + patience;
-    connect(end);
-    authenticate(end);
+    Greeting greeting(options, secret, getpid(), Clock::now() + patience);
+    socket = greeting.take(in);
   }
-  thread = std::thread([this] { work(); });
+  thread = std::thread([this] {
+    try {
+      work();
+    } catch (const std::bad_alloc &) {
+      setError(name() + ": out of memory");
+    }
+  });
   Lock lock(mutex);
   changed.wait(lock, [&] { return isWelcome || error; });
   if (error)
     throw Error(*error);
+  tellLauncher();
+}
+
+/// Who ends before that has not joined: nobody but the launcher knows then.
+void Joined::tellLauncher() {
+  if (options.launcher < 0)
+    return;
+  auto number = static_cast<uint64_t>(options.process);
+  [[maybe_unused]] ssize_t put =
+      ::write(options.launcher, &number, sizeof(number));
+  close(options.launcher);
 }
 
 Joined::~Joined() { stop(); }
@@ -199,68 +214,6 @@ void Joined::stop() {
   for (int *file : {&socket, &wakePipe[0], &wakePipe[1]})
     if (*file >= 0)
       close(std::exchange(*file, -1));
-}
-
-void Joined::connect(Clock::time_point end) {
-  std::string what;
-  socket = connectTo(options.host, options.port, end, what);
-  if (socket < 0)
-    throw Error("process " + std::to_string(options.process) +
-                " cannot reach the first process at " + options.host + ":" +
-                std::to_string(options.port) + ": " + what);
-}
-
-/// The next frame of what may be the coordinator. Throws Error.
-Frame Joined::read(Clock::time_point end) {
-  while (true) {
-    bool isWrong = false;
-    if (auto frame = decode(in, strangersBytes, isWrong))
-      return *frame;
-    if (isWrong)
-      throw Error("what listens at " + options.host + ":" +
-                  std::to_string(options.port) + " is no process of Whale");
-    pollfd file = {socket, POLLIN, 0};
-    int ready = poll(&file, 1, millisecondsTo(end));
-    if (ready < 0 && errno == EINTR)
-      continue;
-    if (ready <= 0)
-      throw Error("the first process does not answer at " + options.host + ":" +
-                  std::to_string(options.port));
-    char buffer[65536];
-    ssize_t size = recv(socket, buffer, sizeof(buffer), 0);
-    if (size < 0 && errno == EINTR)
-      continue;
-    if (size <= 0)
-      throw Error("the first process at " + options.host + ":" +
-                  std::to_string(options.port) + " has closed the connection");
-    in.append(buffer, size);
-  }
-}
-
-void Joined::authenticate(Clock::time_point end) {
-  std::string hello =
-      Hello{.version = WHALE_VERSION_TEXT,
-            .process = static_cast<uint64_t>(options.process),
-            .processes = static_cast<uint64_t>(options.processes),
-            .nonce = makeNonce(),
-            .host = hostName(),
-            .processId = static_cast<uint64_t>(getpid()),
-            .program = options.program}
-          .write();
-  send(Kind::Hello, hello);
-  Frame frame = read(end);
-  FieldReader fields(frame.fields);
-  std::string nonce = fields.text(), program = fields.text(),
-              proof = fields.text();
-  std::string challenge = FieldWriter().text(nonce).text(program).take();
-  if (frame.kind != Kind::Challenge || !fields.isComplete() ||
-      !isEqual(proof, prove(secret, "coordinator", hello, challenge)))
-    throw Error("the first process, at " + options.host + ":" +
-                std::to_string(options.port) +
-                ", has another secret: export the same WHALE_SECRET for all "
-                "(mpirun -x WHALE_SECRET)");
-  send(Kind::Proof,
-       FieldWriter().text(prove(secret, "process", hello, challenge)).take());
 }
 
 void Joined::send(Kind kind, const std::string &fields) {
@@ -357,6 +310,8 @@ Progress Joined::progress() {
       all.awaited = one.awaited;
     }
     all.isInStep |= one.isInStep;
+    all.running.insert(all.running.end(), one.running.begin(),
+                       one.running.end());
     all.isInRelayout |= one.isInRelayout;
   }
   if (isInFirstStep)
@@ -509,6 +464,11 @@ void Joined::leave() {
   changed.wait(lock, [&] { return isOver || error; });
   if (!isOver)
     throw Error(*error);
+}
+
+std::string Job::name() const {
+  return "process " + std::to_string(process()) + " (" +
+         placeOf(hostName(), getpid()) + ")";
 }
 
 void Job::agree(

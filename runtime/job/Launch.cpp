@@ -12,7 +12,8 @@
 // seconds to end by themselves before they are killed. Where the first one
 // cannot print the error, this program prints that of another one. The socket
 // on which the first process listens is opened before any is started and handed
-// on, so that no port is guessed.
+// on, so that no port is guessed. Each process says by a pipe when it has
+// joined the others; of one that ends before, the first process is told.
 //
 // Cost: a fork and an exec for each process. Until all have ended, every 20 ms
 // two system calls for each at most, or three where what it has printed is cut
@@ -20,11 +21,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "job/Greeting.h"
+#include "job/Members.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
-#include "whale/Runtime/Job.h"
+#include "transport/SharedFiles.h"
+#include "whale/System/Printable.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -33,6 +38,7 @@
 #include <filesystem>
 #include <iostream>
 #include <list>
+#include <set>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -53,6 +59,9 @@ struct Launch {
   int port;
   /// Of the first process of all; else -1.
   int listener = -1;
+  /// A pipe for the numbers of those that have joined: where these are read,
+  /// and where they are written.
+  int joined[2] = {-1, -1};
   /// What they run: a child of fork throws nothing.
   std::string program;
   const std::vector<std::string> &arguments;
@@ -73,9 +82,18 @@ public:
     if (isRunning)
       kill(pid, number);
   }
-  bool isKilled() const { return WIFSIGNALED(status); }
   bool hasFailed() const { return status != 0; }
-  /// How it has ended, by what it has printed last.
+  /// Whether it has ended as one that prints why does.
+  bool hasSaidWhy() const {
+    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+  }
+  int64_t number() const { return process; }
+  pid_t id() const { return pid; }
+  /// Why it has ended, if it has printed that last.
+  std::string lastError() const;
+  /// "was ended by signal 9".
+  std::string end() const;
+  /// The error, or how the process has ended.
   std::string failure() const;
 
 private:
@@ -105,7 +123,10 @@ void Child::openOutput(const Launch &launch) {
                         O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644)
                  : memfd_create(file.c_str(), MFD_CLOEXEC);
   if (output < 0)
-    throw Error(file + ": " + std::strerror(errno));
+    throw Error((isLog ? file
+                       : "what process " + std::to_string(process) +
+                             " prints cannot be kept") +
+                ": " + std::strerror(errno));
   if (!isLog)
     fcntl(output, F_SETFL, O_APPEND);
 }
@@ -138,6 +159,8 @@ void Child::become(const Launch &launch) const {
   setenv("WHALE_PROCESS", std::to_string(process).c_str(), 1);
   setenv("WHALE_HOST", launch.host.c_str(), 1);
   setenv("WHALE_PORT", std::to_string(launch.port).c_str(), 1);
+  setenv("WHALE_LAUNCHER", std::to_string(launch.joined[1]).c_str(), 1);
+  fcntl(launch.joined[1], F_SETFD, 0);
   unsetenv("WHALE_LISTENER");
   if (process == 0 && launch.listener >= 0) {
     setenv("WHALE_LISTENER", std::to_string(launch.listener).c_str(), 1);
@@ -185,19 +208,93 @@ std::string Child::lastLine() const {
   return text.substr(before == text.npos ? 0 : before + 1, end - before);
 }
 
-std::string Child::failure() const {
+std::string Child::lastError() const {
   // "error: " of whale-run, "whale.errors.RuntimeError: " of Python.
   constexpr std::string_view mark = "rror: ";
   std::string line = lastLine();
-  if (size_t found = line.find(mark); found != line.npos)
-    return line.substr(found + mark.size());
-  std::string name = "process " + std::to_string(process) + " (host " +
-                     job::hostName() + ", pid " + std::to_string(pid) + ")";
-  return name + (isKilled() ? " was ended by signal " +
-                                  std::to_string(WTERMSIG(status))
-                            : " has ended with status " +
-                                  std::to_string(WEXITSTATUS(status)));
+  size_t found = line.find(mark);
+  return found == line.npos ? "" : line.substr(found + mark.size());
 }
+
+std::string Child::end() const {
+  return WIFSIGNALED(status)
+             ? "was ended by signal " + std::to_string(WTERMSIG(status))
+             : "has ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+std::string Child::failure() const {
+  std::string error = lastError();
+  return !error.empty() ? error
+                        : "process " + std::to_string(process) + " (" +
+                              job::placeOf(job::hostName(), pid) + ") " + end();
+}
+
+namespace {
+/// Tells the first process of one that has ended before it had joined. Goes on
+/// until that is told, which may not listen yet, or this object goes.
+class Report {
+public:
+  Report(const Launch &launch, const Child &child) {
+    JobOptions options;
+    options.process = child.number();
+    options.processes = launch.total;
+    options.host = launch.host;
+    options.port = launch.port;
+    std::string what = child.lastError();
+    if (what.empty())
+      what = "it " + child.end();
+    thread = std::jthread([this, options, what = what.substr(0, mostBytes),
+                           pid = child.id()](const std::stop_token &stop) {
+      bool isTold = false;
+      for (auto limit = Clock::now() + patience;
+           !isTold && !stop.stop_requested() && Clock::now() < limit;)
+        try {
+          job::Greeting(options, job::readSecret(), pid, Clock::now() + attempt,
+                        what);
+          isTold = true;
+        } catch (const Error &) {
+          std::this_thread::sleep_for(pause);
+        }
+      isOver = true;
+    });
+  }
+
+  bool hasEnded() const { return isOver; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr size_t mostBytes = 1000;
+  static constexpr std::chrono::seconds patience{10};
+  static constexpr std::chrono::milliseconds attempt{200}, pause{20};
+
+  std::atomic<bool> isOver = false;
+  std::jthread thread;
+};
+
+/// Which processes have joined, and reports of those that have ended before.
+class Absent {
+public:
+  explicit Absent(const Launch &launch) : launch(launch) {}
+
+  void add(const Child &ended) {
+    uint64_t number;
+    while (read(launch.joined[0], &number, sizeof(number)) == sizeof(number))
+      joined.insert(static_cast<int64_t>(number));
+    // Who would be told is the first.
+    if (ended.number() != 0 && !joined.contains(ended.number()))
+      reports.emplace_back(launch, ended);
+  }
+  /// Whether the first process, of another host, may still have to be told.
+  bool isTelling() const {
+    return launch.first > 0 && !std::ranges::all_of(reports, &Report::hasEnded);
+  }
+
+private:
+  const Launch &launch;
+  std::set<int64_t> joined;
+  std::list<Report> reports;
+};
+} // namespace
 
 /// Each process of another launcher would begin a job of its own, and all write
 /// the same files.
@@ -213,7 +310,8 @@ static void refuseOtherLaunchers() {
 
 /// Waits until all have ended. Returns the first that has failed, if any has;
 /// `passedOn` becomes the signal that has come.
-static const Child *watch(std::list<Child> &children, int &passedOn) {
+static const Child *watch(const Launch &launch, std::list<Child> &children,
+                          int &passedOn) {
   using Clock = std::chrono::steady_clock;
   // The others end by themselves, with the error, once one has. After a signal
   // they may have something to save.
@@ -221,15 +319,20 @@ static const Child *watch(std::list<Child> &children, int &passedOn) {
   constexpr std::chrono::milliseconds pause(20);
   std::optional<Clock::time_point> failed;
   const Child *firstFailed = nullptr;
+  Absent absent(launch);
   auto signalAll = [&](int number) {
     for (const Child &child : children)
       child.signal(number);
   };
-  for (size_t running = children.size(); running > 0;) {
+  auto isTelling = [&] {
+    return firstFailed && !passedOn && absent.isTelling();
+  };
+  for (size_t running = children.size(); running > 0 || isTelling();) {
     for (Child &child : children) {
       if (!child.hasEnded())
         continue;
       --running;
+      absent.add(child);
       if (child.hasFailed() && !firstFailed) {
         firstFailed = &child;
         failed = Clock::now();
@@ -243,7 +346,7 @@ static const Child *watch(std::list<Child> &children, int &passedOn) {
     if (failed &&
         Clock::now() - *failed > (passedOn ? graceOfSignal : graceOfFailure))
       signalAll(SIGKILL);
-    if (running > 0)
+    if (running > 0 || isTelling())
       std::this_thread::sleep_for(pause);
   }
   return firstFailed;
@@ -255,15 +358,21 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
                  const std::string &logDirectory) {
   if (count == total)
     refuseOtherLaunchers();
+  // Where whoever has started this one ignores it, the end of a child would not
+  // be heard of.
+  std::signal(SIGCHLD, SIG_DFL);
   Launch launch = {first,
                    count,
                    total,
                    host,
                    port,
                    /*listener=*/-1,
+                   /*joined=*/{-1, -1},
                    std::filesystem::read_symlink("/proc/self/exe"),
                    arguments,
                    logDirectory};
+  if (pipe2(launch.joined, O_CLOEXEC | O_NONBLOCK) != 0)
+    throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
   if (first == 0) {
     // Listening before anybody is started, so that no port is guessed.
     launch.listener = count == total ? job::listenOn(host, port)
@@ -287,14 +396,18 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
   if (launch.listener >= 0)
     close(launch.listener);
   int passedOn = 0;
-  const Child *failed = watch(children, passedOn);
+  close(launch.joined[1]);
+  const Child *failed = watch(launch, children, passedOn);
+  close(launch.joined[0]);
+  if (failed)
+    SharedFiles::sweep();
   if (passedOn)
     return -passedOn;
   if (!failed)
     return 0;
-  // The first of them has printed the job's error, unless it was killed.
-  if (children.front().isKilled())
-    std::cerr << "error: " << failed->failure() << "\n";
+  // Else the first of them has printed the job's error.
+  if (!children.front().hasSaidWhy())
+    std::cerr << "error: " + system::diagnosticLine(failed->failure()) + "\n";
   return 1;
 }
 

@@ -9,6 +9,7 @@
 #include "job/Members.h"
 
 #include <algorithm>
+#include <set>
 
 namespace whale::runtime::job {
 
@@ -63,6 +64,58 @@ std::string Members::whoWaitsInVain(double reportSeconds) const {
       if (static_cast<size_t>(process) < size() && (*this)[process].hasLeft)
         return nameOf((*this)[process]) + " has ended, where " +
                member.progress.waiting + " (" + nameOf(member) + ")";
+  }
+  return "";
+}
+
+std::string Members::whoLetsWait(double seconds) const {
+  auto isLong = [&](std::chrono::steady_clock::time_point since) {
+    return secondsSince(since) > seconds;
+  };
+  for (const Member &member : *this) {
+    if (member.hasLeft || !member.isWaiting() || !isLong(member.advanced))
+      continue;
+    const std::vector<int64_t> &named = member.progress.awaited;
+    for (const Member &other : *this) {
+      bool isAwaited = member.given ||
+                       std::ranges::find(named, &other - data()) != named.end();
+      if (isAwaited && other.connection && !other.hasLeft &&
+          !other.isWaiting() && isLong(other.outside))
+        return nameOf(other) + " has been outside of steps for more than " +
+               std::to_string(static_cast<int64_t>(seconds)) +
+               " seconds, where " +
+               (member.given
+                    ? nameOf(member) + " exchanges " + member.given->first
+                    : member.progress.waiting + " (" + nameOf(member) + ")");
+    }
+  }
+  return "";
+}
+
+std::string Members::whoRunOtherSteps() const {
+  auto doing = [](const Member &member) {
+    std::set<std::string> all;
+    for (const std::string &step : member.progress.running)
+      all.insert("runs " + step);
+    if (member.given)
+      all.insert("exchanges " + member.given->first);
+    return all;
+  };
+  const Member *first = nullptr;
+  for (const Member &member : *this) {
+    std::set<std::string> mine = doing(member);
+    if (member.hasLeft || mine.empty())
+      continue;
+    if (!first) {
+      first = &member;
+      continue;
+    }
+    std::set<std::string> others = doing(*first);
+    if (std::ranges::none_of(
+            mine, [&](const auto &each) { return others.contains(each); }))
+      return "; " + nameOf(*first) + " " + *others.begin() + ", where " +
+             nameOf(member) + " " + *mine.begin() +
+             ", and all must call the same steps in one order";
   }
   return "";
 }

@@ -29,6 +29,8 @@ struct Member {
   std::chrono::steady_clock::time_point heard =
                                             std::chrono::steady_clock::now(),
                                         advanced =
+                                            std::chrono::steady_clock::now(),
+                                        outside =
                                             std::chrono::steady_clock::now();
   Progress progress;
   /// "host b, pid 77" of who said to be this process, but proved nothing. It
@@ -38,6 +40,11 @@ struct Member {
   bool knowsFailure = false;
   bool hasLeft = false;
   std::optional<std::pair<std::string, std::string>> given;
+
+  /// Whether it is at what only others may end.
+  bool isWaiting() const {
+    return progress.isInStep || progress.isInRelayout || given;
+  }
 };
 
 /// Of the coordinator, by process.
@@ -56,6 +63,13 @@ public:
   /// that one has sent has arrived, or will within the time that the end of a
   /// transport takes, which is less than six reports.
   std::string whoWaitsInVain(double reportSeconds) const;
+  /// Who has been outside of steps for so many seconds, while another one waits
+  /// for it; empty if nobody has.
+  std::string whoLetsWait(double seconds) const;
+  /// Two processes that are in steps of different programs, or one that is in a
+  /// step and one that exchanges something; empty if there are none. For a job
+  /// that stands still.
+  std::string whoRunOtherSteps() const;
   /// Who came in the name of a missing process, but may have another secret;
   /// empty if nobody did.
   std::string whoProvedNothing() const;

@@ -19,6 +19,7 @@ std::string Hello::write() const {
       .text(host)
       .number(processId)
       .text(program)
+      .text(failure)
       .take();
 }
 
@@ -32,6 +33,7 @@ std::optional<Hello> Hello::read(std::string_view bytes) {
   hello.host = fields.text();
   hello.processId = fields.number();
   hello.program = fields.text();
+  hello.failure = fields.text();
   return fields.isComplete() ? std::optional(hello) : std::nullopt;
 }
 
@@ -48,6 +50,9 @@ std::string writeProgress(const Progress &progress) {
       .number(progress.awaited.size());
   for (int64_t process : progress.awaited)
     fields.number(process);
+  fields.number(progress.running.size());
+  for (const std::string &step : progress.running)
+    fields.text(step);
   return fields.take();
 }
 
@@ -65,6 +70,9 @@ std::optional<Progress> readProgress(std::string_view bytes) {
   for (uint64_t count = fields.number(); count > 0 && !fields.isWrong();
        --count)
     progress.awaited.push_back(static_cast<int64_t>(fields.number()));
+  for (uint64_t count = fields.number(); count > 0 && !fields.isWrong();
+       --count)
+    progress.running.push_back(fields.text());
   return fields.isComplete() ? std::optional(progress) : std::nullopt;
 }
 

@@ -27,6 +27,9 @@ struct Hello {
   uint64_t processId = 0;
   /// The checksum of its program's manifest; may be empty.
   std::string program;
+  /// Of a launcher that speaks for a process that has ended before it had
+  /// joined: why. Else empty.
+  std::string failure;
 
   std::string write() const;
   /// Nothing where these are no such fields.

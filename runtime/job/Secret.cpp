@@ -11,17 +11,50 @@
 #include "job/Frames.h"
 #include "job/Sockets.h"
 #include "whale/Runtime/Types.h"
+#include "whale/System/InputFile.h"
 
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <cstring>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace whale::runtime::job {
+
+/// Throws Error without the path. A pipe must be written to within some
+/// seconds.
+static std::string readPrivateFile(const std::string &path) {
+  constexpr int patience = 10;
+  system::InputFile file(path);
+  struct stat status;
+  if (fstat(file.getDescriptor(), &status) != 0)
+    throw Error(std::strerror(errno));
+  if (status.st_mode & 077)
+    throw Error("others may read it: chmod 600");
+  std::string text = file.getBeginning();
+  while (true) {
+    pollfd readable = {file.getDescriptor(), POLLIN, 0};
+    int ready = poll(&readable, 1, patience * 1000);
+    if (ready == 0)
+      throw Error("nothing is written to it for " + std::to_string(patience) +
+                  " seconds");
+    char buffer[4096];
+    ssize_t size =
+        ready < 0 ? -1 : read(file.getDescriptor(), buffer, sizeof(buffer));
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size < 0)
+      throw Error(std::strerror(errno));
+    if (size == 0)
+      return text;
+    text.append(buffer, size);
+  }
+}
 
 std::string readSecret() {
   if (const char *secret = std::getenv("WHALE_SECRET"); secret && *secret)
@@ -29,15 +62,12 @@ std::string readSecret() {
   const char *path = std::getenv("WHALE_SECRET_FILE");
   if (!path)
     return "";
-  std::string name = std::string("WHALE_SECRET_FILE: ") + path;
-  struct stat status;
-  std::ifstream file(path);
-  if (stat(path, &status) != 0 || !file)
-    throw Error(name + ": cannot be read");
-  if (status.st_mode & 077)
-    throw Error(name + ": others may read it: chmod 600");
-  std::string secret((std::istreambuf_iterator<char>(file)),
-                     std::istreambuf_iterator<char>());
+  std::string name = std::string("WHALE_SECRET_FILE: ") + path, secret;
+  try {
+    secret = readPrivateFile(path);
+  } catch (const Error &error) {
+    throw Error(name + ": " + error.what());
+  }
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r'))
     secret.pop_back();
   if (secret.empty())

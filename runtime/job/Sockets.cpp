@@ -157,7 +157,9 @@ int connectTo(const std::string &host, int port, Clock::time_point end,
     hints.ai_socktype = SOCK_STREAM;
     int error =
         getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
-    what = error ? gai_strerror(error) : "";
+    what = error == EAI_SYSTEM ? std::strerror(errno)
+           : error             ? gai_strerror(error)
+                               : "";
     int found = -1;
     for (addrinfo *each = list; each && found < 0; each = each->ai_next) {
       int file = ::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -169,6 +171,8 @@ int connectTo(const std::string &host, int port, Clock::time_point end,
       what = std::strerror(errno);
       if (file >= 0)
         close(file);
+      else if (errno != EAFNOSUPPORT)
+        end = {}; // This process may have no sockets: waiting is in vain.
     }
     if (list)
       freeaddrinfo(list);

@@ -151,6 +151,8 @@ struct BoundProgram {
   }
 
   const format::Program program;
+  /// What it is called where processes compare what they run.
+  std::string title;
   /// The contents of `program.gpu`: PTX and, if the program has them, cubins.
   struct GpuCode {
     std::vector<std::string> texts, cubins;

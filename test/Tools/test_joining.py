@@ -146,7 +146,7 @@ def test_a_file_with_the_secret(tmp_path: pathlib.Path) -> None:
         assert result.returncode == 0, result.stderr
     file.unlink()
     text = error(run(program, "out", **variables[0]))
-    assert "secret: cannot be read" in text
+    assert "secret: No such file or directory" in text
 
 
 def test_a_secret_off_the_loopback(tmp_path: pathlib.Path) -> None:

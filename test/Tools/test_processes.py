@@ -388,6 +388,34 @@ def start_deadly(
     ]
 
 
+def ucx_files() -> list[str]:
+    return [
+        name
+        for name in os.listdir("/dev/shm")
+        if name.startswith(("ucx_shm_", f".whale-{os.geteuid()}."))
+    ]
+
+
+def test_deaths_while_processes_connect(endless: pathlib.Path) -> None:
+    """Also of the launcher: nobody is left who could clean up."""
+    for moment in range(4, 20, 4):
+        job = subprocess.Popen(
+            command(endless, "out", ENDLESS, "--nprocs=4"),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(moment / 100)
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait(HANG)
+    # Another launcher's children may still be ending.
+    deadline = time.monotonic() + HANG
+    assert run(endless, "out", "--nprocs=2").returncode == 0
+    while ucx_files() and time.monotonic() < deadline:
+        time.sleep(0.1)
+        assert run(endless, "out", "--nprocs=2").returncode == 0
+    assert not ucx_files()
+
+
 LAUNCHERS = ["whale-run", "mpirun", "torchrun"]
 # One of each with scripts/test, fifty with --full.
 DEATHS = [

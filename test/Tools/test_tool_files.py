@@ -339,6 +339,20 @@ def test_the_next_run_removes_what_kill_left(
     assert names(place) == ["p.whale"]
 
 
+def test_another_target_removes_what_kill_left(
+    texts: Any, place: Any, waiting: Any
+) -> None:
+    dead = waiting()
+    dead.kill()
+    dead.wait()
+    # What was moved aside goes back to its own place, also for another one.
+    (left,) = [name for name in names(place) if name.startswith(".")]
+    shutil.move(place / "p.whale", place / left / "old")
+    good(compile_(texts / "multiply.mlir", place / "other.whale"))
+    assert names(place) == ["other.whale", "p.whale"]
+    assert what_runs(place / "p.whale", texts) == "add"
+
+
 def test_signals_to_whale_run(texts: Any, tmp_path: Any) -> None:
     os.mkfifo(tmp_path / "pipe")
     process = subprocess.Popen(

@@ -14,9 +14,9 @@
 // single one gets a copy.
 //
 // Cost: at the start each tensor is looked up among the arguments, by name.
-// Elements are read for the check of narrow types alone. A step of a single rank copies its batch,
-// and arguments that the step before has donated; with several ranks a pointer
-// is passed.
+// Elements are read for the check of narrow types alone. A step of a single
+// rank copies its batch, and arguments that the step before has donated; with
+// several ranks a pointer is passed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -60,8 +60,10 @@ static void agree(const Options &options, Job &job) {
   };
   std::string network = "none";
   if (!options.network.empty())
-    network = whale::system::Checksum::of(
-        whale::system::MappedFile(options.network).text());
+    network = job.alone([&] {
+      return whale::system::Checksum::of(
+          whale::system::MappedFile(options.network).text());
+    });
   job.agree({{"--steps", std::to_string(options.steps)},
              {"--check-replicas", std::to_string(options.checkReplicas)},
              {"--transport", options.transport},
@@ -79,7 +81,7 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   LoadOptions loadOptions;
   ClusterLinks links;
   if (!options.network.empty())
-    links = readNetwork(options.network);
+    links = job->alone([&] { return readNetwork(options.network); });
   loadOptions.network = links.network;
   loadOptions.threadsPerRank = options.threads;
   loadOptions.job = job;
@@ -96,17 +98,19 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
                 " devices, the program has " +
                 std::to_string(program.rankCount()) + " ranks");
   checkFeedback(program, options);
-  Inputs inputs(program, options.inputs, options.data);
-
+  std::optional<Inputs> inputs;
   std::optional<Outputs> outputs;
-  if (isFirst)
-    outputs.emplace(options);
+  job->alone([&] {
+    inputs.emplace(program, options.inputs, options.data);
+    if (isFirst)
+      outputs.emplace(options);
+  });
   // The traces of all processes begin together.
   if (!options.trace.empty())
     job->allGather("the beginning of traces", "");
   Measured measured;
   std::vector<Array> results =
-      runSteps(program, inputs, options, runOptions, measured);
+      runSteps(program, *inputs, options, runOptions, measured);
 
   std::string traceText;
   if (!options.trace.empty()) {
@@ -120,7 +124,9 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   if (!isFirst)
     return;
 
-  outputs->write(program, results, measured.stats.json(), traceText);
+  job->alone([&] {
+    outputs->write(program, results, measured.stats.json(), traceText);
+  });
   if (options.profile)
     std::cout << program.describe(measured.profile);
 }

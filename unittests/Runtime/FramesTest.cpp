@@ -79,7 +79,8 @@ TEST(Frames, RandomFieldsAreNothingOrMessages) {
                               .nonce = std::string(32, 'n'),
                               .host = "host",
                               .processId = random(),
-                              .program = ""}
+                              .program = "",
+                              .failure = ""}
                             .write();
     damage(hello, random);
     if (auto words = Hello::read(hello)) {
@@ -89,10 +90,12 @@ TEST(Frames, RandomFieldsAreNothingOrMessages) {
     whale::runtime::Progress progress;
     progress.busy = "rank 1 is in 'add'";
     progress.awaited.assign(random() % 4, random());
+    progress.running.assign(random() % 3, "'step'");
     std::string beat = writeProgress(progress);
     damage(beat, random);
     if (auto words = readProgress(beat))
-      EXPECT_LE(words->awaited.size() * 8, beat.size());
+      EXPECT_LE(words->awaited.size() * 8 + words->running.size() * 8,
+                beat.size());
   }
   EXPECT_GT(read, 1000);
 }

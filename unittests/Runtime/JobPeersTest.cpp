@@ -162,7 +162,8 @@ void leaveWithoutProof(int port) {
                                                .nonce = job::makeNonce(),
                                                .host = "b\x1b[2J",
                                                .processId = 7,
-                                               .program = ""}
+                                               .program = "",
+                                               .failure = ""}
                                         .write());
   EXPECT_EQ(send(file, hello.data(), hello.size(), 0), ssize_t(hello.size()));
   char byte;

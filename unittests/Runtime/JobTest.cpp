@@ -12,6 +12,8 @@
 
 #include "whale/Runtime/Job.h"
 #include "job/Frames.h"
+#include "job/Greeting.h"
+#include "job/Members.h"
 #include "job/ProgressLimit.h"
 #include "job/Secret.h"
 #include "job/Sockets.h"
@@ -35,13 +37,15 @@ namespace {
 struct Joiner {
   int64_t process, processes;
   std::string program = "";
+  int launcher = -1;
 };
 using Body = std::function<void(Job &)>;
 
 /// The error of each; empty where it has left in order.
 std::vector<std::string>
 run(const std::vector<Joiner> &joiners, double joinLimit, const Body &body,
-    std::optional<double> progressLimit = std::nullopt) {
+    std::optional<double> progressLimit = std::nullopt,
+    const std::function<void(int port)> &outsider = nullptr) {
   int listener = job::listenOn("127.0.0.1", 0);
   int port = job::portOf(listener);
   std::vector<std::string> errors(joiners.size());
@@ -52,6 +56,7 @@ run(const std::vector<Joiner> &joiners, double joinLimit, const Body &body,
       options.process = joiners[i].process;
       options.processes = joiners[i].processes;
       options.program = joiners[i].program;
+      options.launcher = joiners[i].launcher;
       options.port = port;
       options.joinLimit = joinLimit;
       options.progressLimit = progressLimit;
@@ -70,6 +75,8 @@ run(const std::vector<Joiner> &joiners, double joinLimit, const Body &body,
         errors[i] = error.what();
       }
     });
+  if (outsider)
+    outsider(port);
   for (std::thread &thread : threads)
     thread.join();
   return errors;
@@ -78,9 +85,10 @@ run(const std::vector<Joiner> &joiners, double joinLimit, const Body &body,
 /// The error that all have.
 std::string errorOf(const std::vector<Joiner> &joiners, double joinLimit,
                     const Body &body,
-                    std::optional<double> progressLimit = std::nullopt) {
+                    std::optional<double> progressLimit = std::nullopt,
+                    const std::function<void(int port)> &outsider = nullptr) {
   std::vector<std::string> errors =
-      run(joiners, joinLimit, body, progressLimit);
+      run(joiners, joinLimit, body, progressLimit, outsider);
   EXPECT_EQ(std::set(errors.begin(), errors.end()).size(), 1u)
       << errors[0] << "\n"
       << errors[1];
@@ -427,6 +435,106 @@ TEST(Job, AnEmptySecretIsNone) {
   unsetenv("WHALE_SECRET");
   unsetenv("WHALE_SECRET_FILE");
   std::remove(path.c_str());
+}
+
+TEST(Job, ASecretThatNobodyWrites) {
+  std::string path = testing::TempDir() + "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  setenv("WHALE_SECRET_FILE", path.c_str(), 1);
+  try {
+    job::readSecret();
+    ADD_FAILURE() << "a secret from nowhere";
+  } catch (const Error &error) {
+    EXPECT_EQ(std::string(error.what()),
+              "WHALE_SECRET_FILE: " + path +
+                  ": it is a pipe that nothing is written to");
+  }
+  unsetenv("WHALE_SECRET_FILE");
+  std::remove(path.c_str());
+}
+
+TEST(Job, ALauncherSpeaksForOneThatHasNotJoined) {
+  // The others would wait for it for a minute.
+  std::string error = errorOf(
+      {{0, 3}, {1, 3}}, longTime, [](Job &) { FAIL(); }, std::nullopt,
+      [](int port) {
+        JobOptions options;
+        options.process = 2;
+        options.processes = 3;
+        options.port = port;
+        job::Greeting(options, "", /*pid=*/77,
+                      std::chrono::steady_clock::now() +
+                          std::chrono::seconds(30),
+                      "it has ended with status 3");
+      });
+  EXPECT_EQ(error, "process 2 (" + job::placeOf(job::hostName(), 77) +
+                       ") has not joined: it has ended with status 3");
+}
+
+TEST(Job, ALauncherHearsWhoHasJoined) {
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  EXPECT_EQ(errorOf({{.process = 0, .processes = 2},
+                     {.process = 1, .processes = 2, .launcher = pipes[1]}},
+                    longTime, [](Job &) {}),
+            "");
+  uint64_t number = 0;
+  EXPECT_EQ(read(pipes[0], &number, sizeof(number)), 8);
+  EXPECT_EQ(number, 1u);
+  // Nobody else writes to it.
+  EXPECT_EQ(read(pipes[0], &number, sizeof(number)), 0);
+  close(pipes[0]);
+}
+
+TEST(Members, WhoLetsOthersWait) {
+  job::Connection *connection = reinterpret_cast<job::Connection *>(1);
+  auto longAgo = std::chrono::steady_clock::now() - std::chrono::seconds(100);
+  job::Members members(3);
+  for (job::Member &member : members) {
+    member.connection = connection;
+    member.place = "host h, pid 1";
+    member.advanced = member.outside = longAgo;
+  }
+  EXPECT_EQ(members.whoLetsWait(60), "");
+  members[0].progress.isInStep = true;
+  members[0].progress.waiting = "rank 0 waits in 'x' for rank 2";
+  members[0].progress.awaited = {2};
+  EXPECT_EQ(members.whoLetsWait(60),
+            "process 2 (host h, pid 1) has been outside of steps for more than "
+            "60 seconds, where rank 0 waits in 'x' for rank 2 (process 0 (host "
+            "h, pid 1))");
+  EXPECT_EQ(members.whoLetsWait(101), "");
+  members[2].progress.isInStep = true;
+  EXPECT_EQ(members.whoLetsWait(60), "");
+  members[0].progress = {};
+  members[0].given = {"the step", ""};
+  members[2].progress = {};
+  members[1].hasLeft = true;
+  EXPECT_EQ(members.whoLetsWait(60),
+            "process 2 (host h, pid 1) has been outside of steps for more than "
+            "60 seconds, where process 0 (host h, pid 1) exchanges the step");
+}
+
+TEST(Members, WhoRunsOtherSteps) {
+  job::Members members(3);
+  for (job::Member &member : members)
+    member.place = "host h, pid 1";
+  EXPECT_EQ(members.whoRunOtherSteps(), "");
+  members[0].progress.running = {"'a'"};
+  members[2].progress.running = {"'b'", "'a'"};
+  EXPECT_EQ(members.whoRunOtherSteps(), "");
+  members[2].progress.running = {"'b'"};
+  EXPECT_EQ(
+      members.whoRunOtherSteps(),
+      "; process 0 (host h, pid 1) runs 'a', where process 2 (host h, pid "
+      "1) runs 'b', and all must call the same steps in one order");
+  members[2].progress.running.clear();
+  members[2].given = {"the step", ""};
+  EXPECT_EQ(
+      members.whoRunOtherSteps(),
+      "; process 0 (host h, pid 1) runs 'a', where process 2 (host h, pid "
+      "1) exchanges the step, and all must call the same steps in one "
+      "order");
 }
 
 TEST(Job, TooMuchToGather) {

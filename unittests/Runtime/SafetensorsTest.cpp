@@ -154,8 +154,10 @@ TEST(SafetensorsTest, ReadingAndWritingAreLinear) {
   auto copy = [&](size_t count) {
     std::vector<TensorToWrite> tensors;
     for (size_t i = 0; i < count; ++i)
-      tensors.push_back({"layer" + std::to_string(i), DType::UI8, {1},
-                         [](void *byte) { *static_cast<char *>(byte) = 7; }});
+      tensors.push_back(
+          {"layer" + std::to_string(i), DType::UI8, {1}, [](void *byte) {
+             *static_cast<char *>(byte) = 7;
+           }});
     writeSafetensors(path, tensors);
     EXPECT_EQ(SafetensorsFile::open(path).tensors().size(), count);
   };

@@ -37,6 +37,9 @@ struct JobOptions {
   int port = 0;
   /// Of the first process: a socket that listens already, or -1.
   int listener = -1;
+  /// A pipe to the launcher that has started this process, or -1: it hears from
+  /// it that the process has joined.
+  int launcher = -1;
   /// Seconds until all processes must have joined.
   double joinLimit = 300;
   /// Seconds without progress that end the job; 0 for none, by default from
@@ -74,6 +77,8 @@ struct Progress {
   std::string waiting;
   /// The other processes of the ranks that it waits for.
   std::vector<int64_t> awaited;
+  /// The programs that it is in a step of: a name, what is given, a checksum.
+  std::vector<std::string> running;
 };
 
 /// All functions may be called by any thread, collective ones by one thread of
@@ -86,6 +91,21 @@ public:
 
   virtual int64_t process() const = 0;
   virtual int64_t processes() const = 0;
+
+  /// "process 2 (host b, pid 77)": this one, as errors name it.
+  std::string name() const;
+  /// Calls `action`, which has no part in what the processes do together: where
+  /// there are others, an Error that it throws names the process.
+  template <typename Action>
+  auto alone(Action action) const {
+    try {
+      return action();
+    } catch (const Error &error) {
+      if (processes() == 1)
+        throw;
+      throw Error(name() + ": " + error.what());
+    }
+  }
 
   /// Collective: what each process has given, by process. Calls that meet have
   /// one name, or all throw Error.

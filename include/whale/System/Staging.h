@@ -16,8 +16,8 @@
 // A file is renamed over its target; a directory is exchanged with it in one
 // step (renameat2) and the old one removed. Where a file system cannot
 // exchange, the old directory is moved to `old` first. A writer that died has
-// left its lock free: the next one with the same target removes what is there,
-// and moves `old` back if nothing is in the target's place.
+// left its lock free: the next one with a target in the same directory removes
+// what is there, and moves `old` back if nothing is in the target's place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ namespace whale::system {
 /// throw std::system_error.
 class Staging {
 public:
-  /// Follows links in `target`, and removes what dead writers left for it.
+  /// Follows links in `target`, and removes what dead writers left beside it.
   explicit Staging(const std::filesystem::path &target);
   /// Without a commit nothing remains, and the target is what it was.
   ~Staging();
@@ -69,8 +69,11 @@ std::filesystem::path followLinks(std::filesystem::path path);
 /// empty where there is none.
 std::filesystem::path findMovedAside(const std::filesystem::path &target);
 
+/// Removes what dead writers have left beside a target.
+void sweepStaging(const std::filesystem::path &target);
+
 /// Removes all staging directories of this process and lets no thread go on
-/// with one: the process is about to end.
+/// with one: the process is about to end. `exit` calls it.
 void abandonStaging();
 
 /// Does not return once `abandonStaging` was called. To be called before an

@@ -17,6 +17,9 @@ namespace whale::system {
 ///   directories are removed; those that it was started with ignored stay so.
 /// - A full pipe, or a file over `ulimit -f`, is an error of the write instead
 ///   of a signal.
+/// - What this process starts can be waited for, also where its parent ignores
+///   the ends of its children.
+/// - What no thread catches, as of memory that is not to be had, is an error.
 /// - What is opened later is never taken for a closed standard stream.
 void beginTool();
 

@@ -30,11 +30,13 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include <csignal>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -188,6 +190,37 @@ private:
   int descriptor;
 };
 
+/// Where the linker makes a file. In the name of its output it takes each `%`
+/// for a digit at random: a path that has one is named by its directory, which
+/// is open here, and the file renamed.
+class LinkerOutput {
+public:
+  explicit LinkerOutput(StringRef path) : path(path), made(path) {
+    if (!path.contains('%'))
+      return;
+    StringRef parent = llvm::sys::path::parent_path(path);
+    std::string place = parent.empty() ? "." : parent.str();
+    directory = open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    made = "/proc/" + std::to_string(getpid()) + "/fd/" +
+           std::to_string(directory) + "/linked";
+  }
+  ~LinkerOutput() {
+    if (directory >= 0)
+      close(directory);
+  }
+
+  const std::string &getPath() const { return made; }
+  /// Returns what has failed, or nothing.
+  std::error_code finish() const {
+    return made == path ? std::error_code() : llvm::sys::fs::rename(made, path);
+  }
+
+private:
+  StringRef path;
+  std::string made;
+  int directory = -1;
+};
+
 } // namespace
 
 std::string whale::linkShared(ArrayRef<std::string> objects, StringRef path) {
@@ -200,10 +233,11 @@ std::string whale::linkShared(ArrayRef<std::string> objects, StringRef path) {
     linker = llvm::sys::findProgramByName("ld.lld-22");
   if (!linker)
     return "cannot find the linker ld.lld";
+  LinkerOutput output(path);
   // A write to memory that is mapped to a file on a full disk is a SIGBUS.
   SmallVector<StringRef> arguments{
-      "ld.lld", "-shared", "--build-id=none", "--no-mmap-output-file",
-      "-o",     path,      "--no-undefined",  "--as-needed"};
+      "ld.lld", "-shared",        "--build-id=none", "--no-mmap-output-file",
+      "-o",     output.getPath(), "--no-undefined",  "--as-needed"};
   for (const std::string &object : objects)
     arguments.push_back(object);
   for (const SystemLibrary *library :
@@ -228,8 +262,10 @@ std::string whale::linkShared(ArrayRef<std::string> objects, StringRef path) {
   int status = llvm::sys::ExecuteAndWait(
       *linker, arguments, ArrayRef(environment), redirects, 0, 0, &error);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (status == 0)
-    return "";
+  if (status == 0) {
+    std::error_code code = output.finish();
+    return code ? ("cannot write '" + path + "': " + code.message()).str() : "";
+  }
   if (error.empty()) // It was no crash.
     error = log.read();
   StringRef text = StringRef(error).trim();

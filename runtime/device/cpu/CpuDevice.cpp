@@ -39,7 +39,10 @@ public:
   CpuDevice(int64_t threads, Transport *transport, int64_t rank)
       : context(threads), transport(transport), rank(rank) {}
 
-  void attachThread() override { setThreadCount(context.threads); }
+  void attachThread() override {
+    checkThreads(context.threads);
+    setThreadCount(context.threads);
+  }
   void reset() override {}
   void finish() override {}
 

@@ -8,9 +8,16 @@
 
 #include "device/cpu/Parallel.h"
 
+#include "whale/Runtime/Types.h"
+
 #include <algorithm>
 #include <exception>
+#include <future>
 #include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 // What compilers call for `#pragma omp parallel`; GNU's and LLVM's runtimes
 // both have it. Called by hand because clang's own pragma would bring in LLVM's
@@ -31,6 +38,26 @@ void setThreadCount(int64_t threads) {
 }
 
 int64_t getThreadCount() { return omp_get_max_threads(); }
+
+void checkThreads(int64_t count) {
+  // Ranks that look at once would see each other's.
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  std::promise<void> end;
+  std::shared_future<void> ended = end.get_future();
+  std::vector<std::jthread> threads;
+  std::string failure;
+  try {
+    for (int64_t i = 1; i < count; ++i)
+      threads.emplace_back([ended] { ended.wait(); });
+  } catch (const std::system_error &error) {
+    failure = error.what();
+  }
+  end.set_value();
+  if (!failure.empty())
+    throw Error("cannot start the " + std::to_string(count) +
+                " threads of a rank: " + failure);
+}
 
 namespace {
 struct Region {

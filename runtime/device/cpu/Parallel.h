@@ -25,6 +25,10 @@ void setThreadCount(int64_t threads);
 /// How many that is, of the calling thread.
 int64_t getThreadCount();
 
+/// Throws Error where the system has not so many threads, the calling one among
+/// them: OpenMP's runtimes end the process then.
+void checkThreads(int64_t count);
+
 /// Calls `body(begin, end)` for `parts` nearly equal consecutive ranges that
 /// make up [0, count), perhaps at once; returns when all are done, with the
 /// first exception if any threw.

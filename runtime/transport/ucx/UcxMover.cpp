@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "HostId.h"
+#include "transport/SharedFiles.h"
 #include "transport/message/Mover.h"
 #include "whale/System/LateLibrary.h"
 
@@ -84,6 +85,8 @@ struct Ucx {
   DO(ucs_status_string)
 
   WHALE_UCX_FUNCTIONS(WHALE_DECLARE_FUNCTION)
+
+  const SharedFiles files;
 
   Ucx() {
     // What it would print are errors that are reported by us, or none; and it
@@ -237,9 +240,12 @@ void UcxMover::connect(const Exchange &exchange) {
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
-  check(ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, nullptr,
-                             &context),
-        "cannot start");
+  {
+    SharedFiles::Told told(ucx.files);
+    check(ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, nullptr,
+                               &context),
+          "cannot start");
+  }
   ucp_worker_params_t workerParams = {};
   workerParams.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   workerParams.thread_mode = UCS_THREAD_MODE_SERIALIZED;
