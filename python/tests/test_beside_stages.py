@@ -43,17 +43,18 @@ def assert_same(step, arguments, config, cluster, batch_argnums):
 
 
 def of_stack(w, x):
-    """Three layers of a stack on two stages."""
-    h = x
+    """Three layers of a stack on two stages, and what each of them reads."""
+    h, inputs = x, []
     for i in range(3):
         with wh.replicate(1, name="front" if i < 2 else "back"):
+            inputs.append(h)
             h = jnp.tanh(h @ w[i])
-    return h
+    return h, inputs
 
 
 def shampoo(w, statistic, x):
     def loss(w):
-        return (of_stack(w, x) ** 2).mean()
+        return (of_stack(w, x)[0] ** 2).mean()
 
     value, g = jax.value_and_grad(loss)(w)
     statistic = statistic + g @ jnp.swapaxes(g, 1, 2)
@@ -67,24 +68,23 @@ def spectral(w, statistic, x):
 
     def loss(w):
         values = jnp.linalg.svd(w + 2 * jnp.eye(WIDTH), compute_uv=False)
-        return (of_stack(w, x) ** 2).mean() + 0.01 * jnp.log(values).sum()
+        return (of_stack(w, x)[0] ** 2).mean() + 0.01 * jnp.log(values).sum()
 
     value, g = jax.value_and_grad(loss)(w)
     return w - 0.1 * g, statistic + jnp.linalg.qr(w)[0], value
 
 
 def curvature(w, statistic, x):
-    """Statistics of activations and gradients, as K-FAC's."""
+    """Statistics of each layer's activations and gradients, as K-FAC's."""
 
     def loss(w):
-        h = of_stack(w, x)
-        return (h**2).mean(), h.T @ h / BATCH
+        h, inputs = of_stack(w, x)
+        return (h**2).mean(), jnp.stack([a.T @ a / BATCH for a in inputs])
 
-    (value, product), g = jax.value_and_grad(loss, has_aux=True)(w)
-    inverse = jnp.linalg.inv(product + jnp.eye(WIDTH))
-    return w - 0.1 * g @ inverse, statistic + jnp.linalg.inv(
-        g @ jnp.swapaxes(g, 1, 2) + jnp.eye(WIDTH)
-    ), value
+    (value, products), g = jax.value_and_grad(loss, has_aux=True)(w)
+    update = jnp.linalg.solve(products + jnp.eye(WIDTH), g)
+    other = jnp.linalg.inv(g @ jnp.swapaxes(g, 1, 2) + jnp.eye(WIDTH))
+    return w - 0.1 * update, statistic + other, value
 
 
 @pytest.mark.parametrize(

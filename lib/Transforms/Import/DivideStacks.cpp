@@ -123,8 +123,13 @@ private:
     if (known != parts.end())
       return known->second;
     SmallVector<Value> made;
-    auto pieces = alignedPieces(value, stack.cut);
-    std::optional<size_t> padded = paddedPiece(value, stack.cut);
+    // Samples of another stage would come back to the one that gets its rows.
+    std::optional<SmallVector<SmallVector<Value>>> pieces;
+    std::optional<size_t> padded;
+    if (stack.inPieces.contains(value)) {
+      pieces = alignedPieces(value, stack.cut);
+      padded = paddedPiece(value, stack.cut);
+    }
     auto constant = value.getDefiningOp<hlo::ConstantOp>();
     auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue())
                           : SplatElementsAttr();

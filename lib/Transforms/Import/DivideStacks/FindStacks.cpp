@@ -177,6 +177,9 @@ public:
     stack.cut = *cut;
     grow();
     prune();
+    for (Value value : members)
+      if (comesInPieces(value))
+        stack.inPieces.insert(value);
     return std::move(stack);
   }
 

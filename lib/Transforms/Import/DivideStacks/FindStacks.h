@@ -19,6 +19,7 @@
 #include "whale/Dialect/Whale/IR/WhaleAttrs.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -52,6 +53,9 @@ struct Stack {
   llvm::SmallSetVector<mlir::BlockArgument, 8> arguments;
   /// Operations to compute for the rows of each stage.
   llvm::MapVector<mlir::Operation *, RowsOfOp> operations;
+  /// Values that are put together from rows of the stages, each of which has
+  /// its own.
+  llvm::DenseSet<mlir::Value> inPieces;
 };
 
 /// The first stack whose cut is none of `known`. A cut is one between the
