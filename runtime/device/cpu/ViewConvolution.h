@@ -103,6 +103,7 @@ private:
   void packTap(float *weights, const void *rhs, int64_t group,
                int64_t tap) const;
   void packWeights(float *weights, const void *rhs, int64_t threads) const;
+  Item itemOf(int64_t number) const;
   void findAddresses(const Item &item, const float *base, const float *zeros,
                      const float **from, int64_t *offsets) const;
   void runItem(const Item &item, const float *lhs, const float *weights,

@@ -422,6 +422,24 @@ void ViewConvolution::runItem(const Item &item, const float *lhs,
   }
 }
 
+ViewConvolution::Item ViewConvolution::itemOf(int64_t number) const {
+  auto phase =
+      std::ranges::upper_bound(phases, number, {}, &Phase::firstItem) - 1;
+  int64_t rest = number - phase->firstItem;
+  Item item = {&*phase, 0, 0, 0, 0, blocks.size()};
+  item.row = rest % phase->blocks * itemRows;
+  rest /= phase->blocks;
+  item.rows = std::min(itemRows, phase->rows - item.row);
+  if (kind == Kind::Rows) {
+    item.group = rest % groups;
+    if (!hasAllColumns) {
+      item.firstBlock = static_cast<size_t>(rest / groups);
+      item.lastBlock = item.firstBlock + 1;
+    }
+  }
+  return item;
+}
+
 void ViewConvolution::runRows(const Scratch &scratch, int64_t threads,
                               const float *lhs, const void *rhs,
                               void *out) const {
@@ -431,24 +449,17 @@ void ViewConvolution::runRows(const Scratch &scratch, int64_t threads,
       weights + this->scratch[1] / int64_t(sizeof(float)) - zeroCount;
   packWeights(weights, rhs, threads);
   std::fill(zeros, zeros + zeroCount, 0.0f);
-  parallelFor(items, threads, [&](int64_t begin, int64_t end) {
+  // Phases differ in their work: each thread has some items of all of them.
+  int64_t parts = std::min(threads, items);
+  bool isDealtOut = phases.size() > 1;
+  parallelFor(parts, parts, [&](int64_t firstPart, int64_t lastPart) {
     std::vector<char> memory;
-    for (int64_t number = begin; number < end; ++number) {
-      auto phase =
-          std::ranges::upper_bound(phases, number, {}, &Phase::firstItem) - 1;
-      int64_t rest = number - phase->firstItem;
-      Item item = {&*phase, 0, 0, 0, 0, blocks.size()};
-      item.row = rest % phase->blocks * itemRows;
-      rest /= phase->blocks;
-      item.rows = std::min(itemRows, phase->rows - item.row);
-      if (kind == Kind::Rows) {
-        item.group = rest % groups;
-        if (!hasAllColumns) {
-          item.firstBlock = static_cast<size_t>(rest / groups);
-          item.lastBlock = item.firstBlock + 1;
-        }
-      }
-      runItem(item, lhs, weights, zeros, out, memory);
+    for (int64_t part = firstPart; part < lastPart; ++part) {
+      int64_t begin = isDealtOut ? part : part * items / parts;
+      int64_t end = isDealtOut ? items : (part + 1) * items / parts;
+      for (int64_t number = begin; number < end;
+           number += isDealtOut ? parts : 1)
+        runItem(itemOf(number), lhs, weights, zeros, out, memory);
     }
   });
 }
