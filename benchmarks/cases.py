@@ -62,6 +62,7 @@ CASES = (
     Case("lstm-4", "LSTM, 64 steps", "lstm", ranks=4, target=1.5),
     Case("convnet", "convolution net", "convnet", target=1.5),
     Case("convnet-4", "convolution net", "convnet", ranks=4, target=1.5),
+    Case("wavenet", "WaveNet", "wavenet", target=1.5),
     Case("moe", "mixture of experts", "moe", target=1.5),
     Case("moe-4", "mixture of experts", "moe", ranks=4, target=1.5),
     Case("rope", "RoPE/GQA transformer", "rope_transformer", target=1.5),

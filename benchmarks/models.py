@@ -579,6 +579,62 @@ def vision_transformer(
     return Workload(init, loss, rows)
 
 
+def wavenet(
+    annotate: bool,
+    layers: int = 10,
+    width: int = 64,
+    levels: int = 256,
+    batch: int = 4,
+    steps: int = 2048,
+) -> Workload:
+    """A WaveNet: gated causal convolutions of two steps that are 1, 2, 4, ...
+    apart, with a class for the next step of the sound."""
+
+    def init(key: jax.Array) -> Params:
+        keys = iter(jax.random.split(key, 2 + 3 * layers))
+
+        def weight(*shape: int) -> jax.Array:
+            return jax.random.normal(next(keys), shape) * 0.1
+
+        return {
+            "levels": weight(levels, width),
+            "layers": [
+                {
+                    "filter": weight(2, width, width),
+                    "gate": weight(2, width, width),
+                    "out": weight(width, width),
+                }
+                for _ in range(layers)
+            ],
+            "head": weight(width, levels),
+        }
+
+    def convolution(x: jax.Array, kernel: jax.Array, apart: int) -> jax.Array:
+        return jax.lax.conv_general_dilated(
+            x,
+            kernel,
+            (1,),
+            [(apart, 0)],
+            rhs_dilation=(apart,),
+            dimension_numbers=("NWC", "WIO", "NWC"),
+        )
+
+    def loss(params: Params, rows: jax.Array) -> jax.Array:
+        x = params["levels"][rows[:, :-1]]
+        total = jnp.zeros_like(x)
+        for number, layer in enumerate(params["layers"]):
+            apart = 2**number
+            inner = jnp.tanh(convolution(x, layer["filter"], apart))
+            inner *= jax.nn.sigmoid(convolution(x, layer["gate"], apart))
+            inner = inner @ layer["out"]
+            x, total = x + inner, total + inner
+        return mean_loss(jax.nn.relu(total) @ params["head"], rows[:, 1:])
+
+    random = np.random.default_rng(0)
+    rows = random.integers(0, levels, (batch, steps + 1), np.int32)
+    return Workload(init, loss, rows)
+
+
 def resnet(
     annotate: bool,
     blocks: tuple[int, ...] = (3, 4, 6, 3),
