@@ -291,7 +291,8 @@ void LoopSplitter::split(hlo::WhileOp loop, ArrayRef<LoopPiece> pieces,
     part->setOperands(operands);
     part->setAttr(kStrategyAttr, piece.strategy);
 
-    // Reads of rows, found in the loop as it was. The rows are before the piece.
+    // Reads of rows, found in the loop as it was. The rows are before the
+    // piece.
     OpBuilder before(part);
     loop.getBody().walk([&](hlo::DynamicSliceOp slice) {
       Value array = slice.getOperand();

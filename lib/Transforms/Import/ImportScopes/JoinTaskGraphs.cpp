@@ -12,12 +12,13 @@
 // Each rule is a pass over the operations in their order, so that a chain of
 // them takes over the strategy that it begins with, that of its latest
 // producer; what has no producer with one then takes that of its first user, in
-// reverse order, and both are repeated for what is read beside such a user. So that samples don't come back to a TaskGraph, forward a
-// producer's is not taken if it feeds that of another producer, nor a user's if
-// that of another user feeds it; backward it is the other way round. Updates
-// are followed from a parameter's next value back, through operations of its
-// shape. Constants follow their users. Cost: each pass is linear in the
-// operations and their uses; they are repeated as long as any joins.
+// reverse order, and both are repeated for what is read beside such a user. So
+// that samples don't come back to a TaskGraph, forward a producer's is not
+// taken if it feeds that of another producer, nor a user's if that of another
+// user feeds it; backward it is the other way round. Updates are followed from
+// a parameter's next value back, through operations of its shape. Constants
+// follow their users. Cost: each pass is linear in the operations and their
+// uses; they are repeated as long as any joins.
 //
 //===----------------------------------------------------------------------===//
 
