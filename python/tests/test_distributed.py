@@ -283,6 +283,16 @@ def test_different_steps(tmp_path: pathlib.Path, step: str) -> None:
     assert "the step differs: process 0 compiles" in log
 
 
+def test_different_batches(tmp_path: pathlib.Path) -> None:
+    result = run(tmp_path, "step(w, x[me:])", 2)
+    assert result.returncode == 1
+    assert re.search(
+        r"the step differs: process 0 compiles 'train' of batch "
+        r"float32\[24, 16\] \(.*\), process 1 'train' of batch float32\[23, 16\]",
+        result.stderr,
+    ), result.stderr
+
+
 def test_a_step_that_cannot_be_compiled(tmp_path: pathlib.Path) -> None:
     result = run(tmp_path, "wh.jit(train, cluster={'nodes': 1})(w, x)", 2)
     assert result.returncode == 1

@@ -249,3 +249,15 @@ def test_stages_are_cut_again(capfd):
     )
     step.lower(params, params, x[:48]).compile(explain=True)
     assert "memory: decided again" in capfd.readouterr().err
+
+
+def test_too_little_memory_names_a_line():
+    def step(w, x):
+        return jnp.tanh(x @ w)
+
+    step = wh.jit(step, cluster=cluster_of([2000]))
+    lowered = step.lower(jnp.ones((64, 64)), jnp.ones((8, 64)))
+    with pytest.raises(
+        wh.CompileError, match=r"test_memory\.py:\d+:\d+: error: memory: device"
+    ):
+        lowered.compile()

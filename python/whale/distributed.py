@@ -110,7 +110,11 @@ def job() -> Any:
 
 
 def share_program(
-    path: str, text: str, options: tuple[str, ...], write: Callable[[], None]
+    path: str,
+    text: str,
+    options: tuple[str, ...],
+    write: Callable[[], None],
+    what: str,
 ) -> None:
     """Has the first process write a program directory, and all receive it.
 
@@ -119,6 +123,7 @@ def share_program(
         text: the step, annotated StableHLO with its locations.
         options: what else the program depends on.
         write: writes it.
+        what: what the step is called in an error.
 
     Raises:
         RuntimeError: where the processes have different steps.
@@ -130,12 +135,14 @@ def share_program(
     digest = hashlib.sha256()
     for part in (_without_lines(text), *options):
         digest.update(f"{len(part)} ".encode() + part.encode())
-    digests = all_gather("the step", digest.digest())
-    for index, other in enumerate(digests):
-        if other != digests[0]:
+    size = digest.digest_size
+    given = all_gather("the step", digest.digest() + what.encode())
+    named = [f"{g[size:].decode()} ({g[:8].hex()})" for g in given]
+    for index, other in enumerate(given):
+        if other[:size] != given[0][:size]:
             raise RuntimeError(
-                "the step differs: process 0 compiles "
-                f"{digests[0].hex()[:16]}, process {index} {other.hex()[:16]}"
+                f"the step differs: process 0 compiles {named[0]}, process "
+                f"{index} {named[index]}"
             )
     mine = b""
     failure: CompileError | None = None

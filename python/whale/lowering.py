@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import itertools
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -153,8 +154,21 @@ class Lowered:
             self._target,
             jax.__version__,
         )
-        distributed.share_program(path, self._text, options, write)
+        distributed.share_program(
+            path, self._text, options, write, self._describe()
+        )
         return Program(path, self._signature, directory)
+
+    def _describe(self) -> str:
+        """The step and its batch, where processes compare what they compile."""
+        name = re.search(r"^module @(?:jit_)?(\w+)", self._text, re.M)
+        batch = [
+            f"{argument.aval.dtype}{list(argument.aval.shape)}"
+            for argument in self._arguments
+            if argument.batch_dim is not None
+        ]
+        shapes = f" of batch {', '.join(batch)}" if batch else ""
+        return f"'{name[1] if name else 'main'}'{shapes}"
 
     def program(self) -> Program:
         """The step compiled without further options, once."""
