@@ -167,6 +167,24 @@ void StepLoads::orderUpdates() {
     ops[place] = entry.second;
 }
 
+/// Whether a loop's micro-batches are divided within the backward: where
+/// gradients are exchanged as they are there. Stages compute cheap values again
+/// (whale-recompute-cheap-values), so what they are divided at doesn't matter.
+bool StepLoads::isDivided(MicroBatchesOp loop) const {
+  llvm::SmallPtrSet<const Mesh *, 4> stages;
+  for (auto graph : loop.getBody(0).getOps<TaskGraphOp>())
+    stages.insert(stepMeshes.meshOf(graph));
+  return stages.size() == 1 && llvm::any_of(loop.getResults(), [&](Value sum) {
+           return isSummedUp(sum, stepMeshes.meshOfValue(sum));
+         });
+}
+
+/// Whether a value is terms that the devices of its mesh sum up.
+bool StepLoads::isSummedUp(Value value, const Mesh *mesh) const {
+  return (batch.getState(value).isPartial() && mesh->getNumParts(0) > 1) ||
+         (inner.getState(value).isPartial() && mesh->getNumParts(1) > 1);
+}
+
 /// Finds what is written to memory. What is computed element by element becomes
 /// part of the kernel that uses it, as long as that doesn't read too much.
 void StepLoads::findStored() {
@@ -177,6 +195,14 @@ void StepLoads::findStored() {
     unsigned arithmetic = 0;
   };
   llvm::DenseMap<Operation *, Computed> unstored;
+  llvm::SmallPtrSet<Operation *, 2> divided;
+  for (auto loop : function.getOps<MicroBatchesOp>())
+    if (isDivided(loop))
+      divided.insert(loop);
+  auto isUsedInBackward = [](Operation *op) {
+    return graphPhaseOf(op) == Phase::Forward &&
+           llvm::any_of(op->getUsers(), llvm::IsaPred<YieldOp>);
+  };
   for (Operation *op : ops) {
     if (op == function || isa<TaskGraphOp>(op))
       continue;
@@ -192,8 +218,12 @@ void StepLoads::findStored() {
                        source->second.reads.end());
       own.arithmetic += source->second.arithmetic;
     }
+    // No kernel of another segment computes it again.
+    auto loop = op->getParentOfType<MicroBatchesOp>();
+    bool isElsewhere = loop && divided.contains(loop) && isUsedInBackward(op);
     if (op->hasTrait<OpTrait::IsTerminator>() ||
-        isStored(op, stepMeshes, isCheap(op, own.arithmetic, own.reads)) ||
+        isStored(op, stepMeshes, isCheap(op, own.arithmetic, own.reads),
+                 isElsewhere) ||
         own.reads.size() >= kMostFusedBuffers)
       stored.insert(op);
     else
@@ -357,11 +387,9 @@ LoadKind StepLoads::heldAs(OpOperand &operand, Value value,
       argument && argument.getOwner()->getParentOp() != function;
   if (reader != stepMeshes.meshOfValue(value) || isRegionArgument)
     return read;
-  AxisState outer = batch.getState(value), within = inner.getState(value);
   LoadKind own = ownKind(value, reader);
-  bool isPartial = (outer.isPartial() && reader->getNumParts(0) > 1) ||
-                   (within.isPartial() && reader->getNumParts(1) > 1);
-  return !argument && (isPartial || isMoved(read, own)) ? read : own;
+  return !argument && (isSummedUp(value, reader) || isMoved(read, own)) ? read
+                                                                        : own;
 }
 
 /// Extends the ranges of what `op` reads and makes. Operations come last to

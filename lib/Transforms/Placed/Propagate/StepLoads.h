@@ -51,6 +51,8 @@ private:
   /// The number of an operation, and of one of its results.
   using Maker = std::pair<unsigned, unsigned>;
   std::vector<Maker> findLastMakers() const;
+  bool isDivided(MicroBatchesOp loop) const;
+  bool isSummedUp(mlir::Value value, const Mesh *mesh) const;
   void findStored();
   void orderUpdates();
   void addWork();

@@ -81,9 +81,12 @@ bool isCheap(Operation *op, unsigned arithmetic,
          }) <= 1;
 }
 
-bool isStored(Operation *op, const StepMeshes &meshes, bool isCheap) {
+bool isStored(Operation *op, const StepMeshes &meshes, bool isCheap,
+              bool isUsedElsewhere) {
   if (isView(op))
     return false;
+  if (isUsedElsewhere)
+    return true;
   SmallVector<OpOperand *> users;
   for (Value result : op->getResults())
     findUsers(result, users);

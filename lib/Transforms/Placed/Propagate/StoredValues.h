@@ -37,8 +37,9 @@ bool isCheap(mlir::Operation *op, unsigned arithmetic,
 
 /// Whether an operation's result is written to memory: what is computed element
 /// by element becomes part of the kernel that uses it, or of each of several if
-/// it is cheap.
-bool isStored(mlir::Operation *op, const StepMeshes &meshes, bool isCheap);
+/// it is cheap; but not of one in another function (`isUsedElsewhere`).
+bool isStored(mlir::Operation *op, const StepMeshes &meshes, bool isCheap,
+              bool isUsedElsewhere);
 
 /// The same of an argument of micro-batches: a slice of the mini-batch that is
 /// taken when it is needed, for one micro-batch. Other pieces are stored
