@@ -113,6 +113,8 @@ class Staged:
         self.height, self.breadth = self.pick(((2, 2), (2, 3), (3, 2)))
         self.width = self.height * self.breadth
         self.params: list[np.ndarray] = []
+        # Of what the layers of a stack read, by the stack's number.
+        self.products: dict[int, Array] = {}
         self.state: list[np.ndarray] = []
         self.spread(size)
         self.augmentations = [
@@ -331,9 +333,15 @@ class Staged:
         ]
 
         def run(p, key, h):
+            inputs = []
             for i, (layer, scope) in enumerate(zip(layers, scopes)):
                 with scope():
+                    inputs.append(h)
                     h = layer(p[stack][i], (key, i), masks()[i], h)
+            if self.remat == "none":  # Else they are in another trace.
+                self.products[stack] = jnp.stack(
+                    [a.T @ a / self.batch for a in inputs]
+                )
             return h
 
         return run
@@ -453,7 +461,7 @@ class Staged:
         """The next value of a parameter, and of its state."""
         kinds = ["sgd", "sgd", "momentum", "clipped"]
         if index in self.squares():
-            kinds += ["shampoo", "shampoo", "orthogonal", "guarded"]
+            kinds += ["shampoo", "kfac", "kfac", "orthogonal", "guarded"]
         kind, matrices = self.pick(kinds), self.pick(OF_SQUARES)
         shape = self.params[index].shape
         at = None
@@ -461,7 +469,10 @@ class Staged:
             at = len(self.state)
             self.state.append(np.zeros(shape, np.float32))
 
-        def run(p, g, state, norm):
+        def run(p, g, state, norm, products):
+            if kind == "kfac" and index in products:
+                factor = near_identity(products[index])
+                return p - 0.1 * jnp.linalg.solve(factor, g), at, None
             if kind == "momentum":
                 m = 0.9 * state[at] + g
                 return p - 0.1 * m, at, m
@@ -534,18 +545,21 @@ class Staged:
         z = self.augmented(key, x)
 
         def loss(p):
+            self.products = {}
             h = self.forward(p, key, z)
             with self.last():
                 value = ((h @ p[self.head] - y) ** 2).mean()
-            return value + sum(f(p, h) for f in self.penalties), h
+            value += sum(f(p, h) for f in self.penalties)
+            return value, (h, self.products)
 
         if self.remat == "loss":
             loss = jax.checkpoint(loss, policy=self.policy)
-        (value, h), g = jax.value_and_grad(loss, has_aux=True)(p)
+        gradient = jax.value_and_grad(loss, has_aux=True)
+        (value, (h, products)), g = gradient(p)
         norm = jnp.sqrt(sum((one**2).sum() for one in g))
         results = []
-        for f, one, gradient in zip(self.updates, p, g):
-            new, at, kept = f(one, gradient, state, norm)
+        for f, one, slope in zip(self.updates, p, g):
+            new, at, kept = f(one, slope, state, norm, products)
             results.append(new)
             if kept is not None:
                 state[at] = kept
