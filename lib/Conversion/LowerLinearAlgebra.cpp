@@ -16,7 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerLinearAlgebra.h"
-#include "whale/Dialect/StableHLO/IR/LinearAlgebraCalls.h"
+#include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
@@ -267,10 +267,7 @@ struct LowerLapack : OpRewritePattern<stablehlo::CustomCallOp> {
     std::optional<StringRef> routine = getLapackRoutine(op.getCallTargetName());
     if (!routine)
       return failure();
-    auto config = op->getAttrOfType<DictionaryAttr>("mhlo.backend_config");
-    SmallVector<NamedAttribute> attributes;
-    if (config)
-      llvm::append_range(attributes, config);
+    SmallVector<NamedAttribute> attributes(getConfiguration(op).getValue());
     int64_t rank = 0;
     for (Type type : op->getOperandTypes())
       rank = std::max(rank, cast<RankedTensorType>(type).getRank());
@@ -282,7 +279,7 @@ struct LowerLapack : OpRewritePattern<stablehlo::CustomCallOp> {
     } else if (*routine == "potrf") {
       rank = 0;
       attributes = exchangeTriangles(attributes);
-    } else if (*routine == "gesdd" && rank >= 2 && types.size() == 5) {
+    } else if (*routine == "gesdd") {
       auto type = cast<RankedTensorType>(op->getOperand(0).getType());
       isWide = type.getDimSize(rank - 2) < type.getDimSize(rank - 1);
     }

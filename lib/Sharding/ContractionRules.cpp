@@ -20,7 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpRuleBuilder.h"
-#include "whale/Dialect/StableHLO/IR/LinearAlgebraCalls.h"
+#include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Attention.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -198,15 +198,6 @@ static OpRule triangularSolve(Operation *op, bool isLeft) {
   return builder.take();
 }
 
-/// Whether the call of trsm solves op(a) x = b; nullopt where it does not say.
-static std::optional<bool> solvesFromLeft(hlo::CustomCallOp op) {
-  auto config = op->getAttrOfType<DictionaryAttr>("mhlo.backend_config");
-  auto side = config ? config.getAs<IntegerAttr>("side") : IntegerAttr();
-  if (!side || op->getNumOperands() != 2)
-    return std::nullopt;
-  return side.getValue() == 'L';
-}
-
 /// Heads and samples are computed alone. So are rows whose number doesn't
 /// matter; cotangents of keys and values are sums over rows. Keys and features
 /// are whole.
@@ -256,8 +247,9 @@ std::optional<OpRule> getContractionRule(Operation *op) {
         if (!routine)
           return std::nullopt;
         if (*routine == "trsm")
-          if (std::optional<bool> isLeft = solvesFromLeft(op))
-            return triangularSolve(op, *isLeft);
+          return triangularSolve(
+              op, getConfiguration(op).getAs<IntegerAttr>("side").getValue() ==
+                      'L');
         return batched(op, *routine == "gtsv" ? 1 : 2);
       })
       .Default([](Operation *) { return std::nullopt; });

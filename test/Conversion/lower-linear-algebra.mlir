@@ -16,7 +16,7 @@ func.func @calls(%x: tensor<4xf32>, %a: tensor<4x4xf32>) -> (tensor<4xf32>, tens
   %0 = stablehlo.fft %x, type = RFFT, length = [4] : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
   %1 = stablehlo.fft %0, type = IRFFT, length = [4] : (tensor<3xcomplex<f32>>) -> tensor<4xf32>
   %2 = stablehlo.cholesky %a, lower = true : tensor<4x4xf32>
-  %3:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {mhlo.backend_config = {uplo = 76 : ui8}} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<i32>)
+  %3:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {mhlo.backend_config = {uplo = 76 : ui8}, operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>]} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<i32>)
   return %1, %2, %3#0, %3#1 : tensor<4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<i32>
 }
 
@@ -29,8 +29,8 @@ func.func @calls(%x: tensor<4xf32>, %a: tensor<4x4xf32>) -> (tensor<4xf32>, tens
 // CHECK: %[[SVD:.*]]:5 = whale.library_call "lapack.gesdd"(%arg1) {{.*}} -> (tensor<3x5xf32>, tensor<3xf32>, tensor<3x5xf32>, tensor<3x3xf32>, tensor<i32>)
 // CHECK: return %{{.*}}, %[[SVD]]#3, %[[SVD]]#2
 func.func @orders(%tall: tensor<5x3xf32>, %wide: tensor<3x5xf32>) -> (tensor<5x3xf32>, tensor<3x3xf32>, tensor<3x5xf32>) {
-  %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%tall) : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xi32>, tensor<i32>)
-  %1:5 = stablehlo.custom_call @lapack_sgesdd_ffi(%wide) {mhlo.backend_config = {mode = 83 : ui8}} : (tensor<3x5xf32>) -> (tensor<3x5xf32>, tensor<3xf32>, tensor<3x3xf32>, tensor<3x5xf32>, tensor<i32>)
+  %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%tall) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>, dense<> : tensor<0xindex>]} : (tensor<5x3xf32>) -> (tensor<5x3xf32>, tensor<3xi32>, tensor<i32>)
+  %1:5 = stablehlo.custom_call @lapack_sgesdd_ffi(%wide) {mhlo.backend_config = {mode = 83 : ui8}, operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>, dense<[0, 1]> : tensor<2xindex>, dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>]} : (tensor<3x5xf32>) -> (tensor<3x5xf32>, tensor<3xf32>, tensor<3x3xf32>, tensor<3x5xf32>, tensor<i32>)
   return %0#0, %1#2, %1#3 : tensor<5x3xf32>, tensor<3x3xf32>, tensor<3x5xf32>
 }
 

@@ -149,8 +149,8 @@ func.func @f(%a: tensor<2x4x4xf32>, %b: tensor<2x4x8xf32>, %c: tensor<2x8x4xf32>
   // expected-remark@+1 {{[a, c, d], [a, b, e] -> [a, b, f] where a=2, b=8, c=4 whole, d=4 whole, e=4 whole, f=4 whole}}
   %1 = "stablehlo.triangular_solve"(%a, %c) <{left_side = false, lower = true, transpose_a = #stablehlo<transpose NO_TRANSPOSE>, unit_diagonal = false}> : (tensor<2x4x4xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
   // expected-remark@+1 {{[a, c, d], [a, e, b] -> [a, f, b] where a=2, b=8, c=4 whole, d=4 whole, e=4 whole, f=4 whole}}
-  %2 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {mhlo.backend_config = {diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}} : (tensor<2x4x4xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %2 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {mhlo.backend_config = {diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}, operand_layouts = [dense<[1, 2, 0]> : tensor<3xindex>, dense<[1, 2, 0]> : tensor<3xindex>], result_layouts = [dense<[1, 2, 0]> : tensor<3xindex>]} : (tensor<2x4x4xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
   // expected-remark@+1 {{[a, c, d], [a, b, e] -> [a, b, f] where a=2, b=8, c=4 whole, d=4 whole, e=4 whole, f=4 whole}}
-  %3 = stablehlo.custom_call @lapack_strsm_ffi(%a, %c) {mhlo.backend_config = {diag = 78 : ui8, side = 82 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}} : (tensor<2x4x4xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  %3 = stablehlo.custom_call @lapack_strsm_ffi(%a, %c) {mhlo.backend_config = {diag = 78 : ui8, side = 82 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}, operand_layouts = [dense<[1, 2, 0]> : tensor<3xindex>, dense<[1, 2, 0]> : tensor<3xindex>], result_layouts = [dense<[1, 2, 0]> : tensor<3xindex>]} : (tensor<2x4x4xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
   return
 }

@@ -21,6 +21,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 #include "whale/Dialect/StableHLO/IR/AssemblyFormat.h"
+#include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
 using namespace mlir;
@@ -253,7 +254,7 @@ LogicalResult CustomCallOp::verify() {
                              results.size())))
       return failure();
   }
-  return success();
+  return whale::verifySignature(*this);
 }
 
 LogicalResult CompositeOp::verify() {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 #include "Structured.h"
 #include "whale/Dialect/CHLO/IR/CHLOOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
@@ -21,32 +22,22 @@ namespace {
 
 // Pattern: custom_call @mhlo.erf(x) -> chlo.erf(x)
 //
-// So exported texts spell operations of chlo; attributes are in
-// `mhlo.attributes`.
+// So exported texts spell operations of chlo.
 struct ExpandMhloCall : OpRewritePattern<stablehlo::CustomCallOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(stablehlo::CustomCallOp op,
                                 PatternRewriter &rewriter) const override {
-    StringRef target = op.getCallTargetName();
-    if (!target.consume_front("mhlo.") && !target.consume_front("chlo."))
+    std::optional<StringRef> name = getChloOperation(op.getCallTargetName());
+    if (!name)
       return failure();
-    StringRef name = target == "topk" ? "top_k" : target;
-    auto registered = RegisteredOperationName::lookup(("chlo." + name).str(),
+    auto registered = RegisteredOperationName::lookup(("chlo." + *name).str(),
                                                       op.getContext());
-    if (!registered)
-      return failure();
-    auto attributes = op->getAttrOfType<DictionaryAttr>("mhlo.attributes");
-    if (attributes && name == "top_k") {
-      if (auto largest = attributes.getAs<BoolAttr>("largest");
-          largest && !largest.getValue())
-        return failure();
-      attributes = rewriter.getDictionaryAttr(
-          rewriter.getNamedAttr("k", attributes.get("k")));
-    }
-    OperationState state(
-        op.getLoc(), *registered, op.getInputs(), op.getResultTypes(),
-        attributes ? attributes.getValue() : ArrayRef<NamedAttribute>());
+    NamedAttrList attributes = getConfiguration(op);
+    // Of top_k: the smallest would be another function.
+    attributes.erase("largest");
+    OperationState state(op.getLoc(), *registered, op.getInputs(),
+                         op.getResultTypes(), attributes);
     rewriter.replaceOp(op, rewriter.create(state));
     return success();
   }
@@ -64,22 +55,19 @@ struct ExpandApproxTopK : OpRewritePattern<stablehlo::CustomCallOp> {
                                 PatternRewriter &rewriter) const override {
     if (op.getCallTargetName() != "ApproxTopK")
       return failure();
-    auto config = op->getAttrOfType<DictionaryAttr>("mhlo.backend_config");
-    auto dim = config ? config.getAs<IntegerAttr>("reduction_dim") : nullptr;
     unsigned count = op->getNumResults();
-    if (!dim || op->getNumOperands() != 2 * count ||
-        op.getCalledComputations().size() != 1)
+    int64_t dim =
+        getConfiguration(op).getAs<IntegerAttr>("reduction_dim").getInt();
+    auto type = cast<RankedTensorType>(op.getInputs()[0].getType());
+    if (!type.hasStaticShape())
       return failure();
     auto comparator = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
         op, cast<FlatSymbolRefAttr>(op.getCalledComputations()[0]));
-    auto type = cast<RankedTensorType>(op.getInputs()[0].getType());
-    if (!comparator || comparator.isExternal() ||
-        comparator.getNumArguments() != 2 * count || !type.hasStaticShape() ||
-        dim.getInt() < 0 || dim.getInt() >= type.getRank())
+    if (!comparator)
       return failure();
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     auto sort = stablehlo::SortOp::create(b, op.getInputs().take_front(count),
-                                          dim.getInt(), /*isStable=*/true);
+                                          dim, /*isStable=*/true);
     {
       OpBuilder::InsertionGuard guard(b);
       IRMapping mapping;

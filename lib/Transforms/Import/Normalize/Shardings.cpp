@@ -158,8 +158,7 @@ private:
       } else if (isa<sdy::ShardingGroupOp>(op)) {
         op->erase();
       } else if (auto call = dyn_cast<stablehlo::CustomCallOp>(op)) {
-        if (call.getCallTargetName() != "Sharding" ||
-            op->getOperandTypes() != op->getResultTypes())
+        if (call.getCallTargetName() != "Sharding")
           return;
         calls.add(op);
         op->replaceAllUsesWith(op->getOperands());

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
-#include "whale/Dialect/StableHLO/IR/LinearAlgebraCalls.h"
+#include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
