@@ -9,6 +9,7 @@
 #include "OpRuleBuilder.h"
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/LocalShapes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -37,11 +38,16 @@ static OpRule elementwise(Operation *op,
 }
 
 /// Sums survive a conversion only where it rounds nothing: between floats, to
-/// at least the same precision and range.
+/// at least the same precision and range. Sums of half precision are kept in a
+/// wider type, and rounded to their own when they are complete: what widens
+/// them, too, needs them rounded. Only in a loop they stay sums: it can't wait
+/// for what comes after it.
 static bool isExactFloatConversion(hlo::ConvertOp op) {
   auto from = dyn_cast<FloatType>(getElementTypeOrSelf(op.getOperand()));
   auto to = dyn_cast<FloatType>(getElementTypeOrSelf(op.getResult()));
   if (!from || !to)
+    return false;
+  if (getWideType(from) != from && !op->getParentOfType<hlo::WhileOp>())
     return false;
   const llvm::fltSemantics &narrow = from.getFloatSemantics();
   const llvm::fltSemantics &wide = to.getFloatSemantics();

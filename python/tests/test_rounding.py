@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+import pytest
 
 import whale as wh
 
@@ -69,3 +70,36 @@ def test_nans_of_f32_stay_nans():
 
     for result in wh.jit(step, cluster=1)(x):
         assert np.isnan(np.asarray(result).astype(F32)).all()
+
+
+@pytest.mark.parametrize(("ranks", "micro_batches"), [(1, 2), (2, 1), (2, 2)])
+def test_sums_of_parts_are_rounded_before_they_become_wider(
+    ranks, micro_batches
+):
+    # Of 40,000 and 40,000, which f16 has, it has no sum; of 128 and 129 bf16
+    # has no sum either, but 256.
+    f16 = np.full((4, 8), 20000, np.float16)
+    bf16 = np.array([[64] * 8, [64] * 8, [64] * 8, [65] * 8]).astype(BF16)
+
+    def loss(params, scaled, x):
+        wide, narrow, other = params
+        product = wide.astype(jnp.float16) * scaled + narrow * scaled
+        rounded = other.astype(jnp.bfloat16) * x
+        return jnp.sum(product.astype(F32)) + jnp.sum(rounded.astype(F32))
+
+    def step(params, scaled, x):
+        wide, narrow, other = jax.grad(loss)(params, scaled, x)
+        # As a dynamic scale of the loss is found to be too large.
+        unscaled = narrow.astype(F32) / 8
+        finite = jnp.isfinite(wide).all() & jnp.isfinite(unscaled).all()
+        return wide, narrow, unscaled, other, finite
+
+    ones = np.ones(8, F32)
+    arguments = (ones, ones.astype(np.float16), ones), f16, bf16
+    wh.init(wh.Config({"num_micro_batch": micro_batches}))
+    wh.set_default_strategy(wh.replicate(ranks))
+    ours = wh.jit(step, cluster=ranks, batch_argnums=(1, 2))(*arguments)
+    theirs = jax.jit(step)(*arguments)
+    assert not theirs[-1] and theirs[3][0] == 256
+    for one, other in zip(ours, theirs):
+        np.testing.assert_array_equal(np.asarray(one), other)

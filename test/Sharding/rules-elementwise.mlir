@@ -63,10 +63,18 @@ func.func @f(%a: tensor<8xf32>) {
 // -----
 
 func.func @f(%a: tensor<8xbf16>) {
-  // A sum may be rounded later where it becomes wider, not where it becomes
-  // narrower.
-  // expected-remark@+1 {{[a] -> [a] where a=8; linear in 0}}
+  // Sums of half precision are kept in f32, and rounded before they become
+  // wider as before they become narrower.
+  // expected-remark@+1 {{[a] -> [a] where a=8}}
   %0 = stablehlo.convert %a : (tensor<8xbf16>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<8xf32>) {
+  // expected-remark@+1 {{[a] -> [a] where a=8; linear in 0}}
+  %0 = stablehlo.convert %a : (tensor<8xf32>) -> tensor<8xf64>
   return
 }
 
