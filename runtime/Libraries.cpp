@@ -11,8 +11,7 @@
 #include "device/cpu/Scratch.h"
 #include "device/cuda/Calls.h"
 #include "device/cuda/Products.h"
-
-#include <nlohmann/json.hpp>
+#include "whale/System/Json.h"
 
 namespace whale::runtime {
 
@@ -25,7 +24,7 @@ public:
     const LibraryFactory *factory = findLibraryFunction(function);
     if (!factory)
       throw Error("there is no library function '" + function + "'");
-    nlohmann::json parsed = nlohmann::json::parse(config);
+    nlohmann::json parsed = system::parseJson<nlohmann::json>(config);
     auto findKernel = [](const std::string &) {
       return [](void **, int64_t, int64_t) {};
     };

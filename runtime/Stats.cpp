@@ -8,7 +8,7 @@
 
 #include "whale/Runtime/Stats.h"
 
-#include <nlohmann/json.hpp>
+#include "whale/System/Json.h"
 
 namespace whale::runtime {
 
@@ -36,11 +36,11 @@ std::string Stats::json() const {
   nlohmann::ordered_json root = {{"step_time_s", stepSeconds},
                                  {"step_ends_s", stepEnds},
                                  {"ranks", std::move(list)}};
-  return root.dump(2) + "\n";
+  return system::printJson(root, 2) + "\n";
 }
 
 void Stats::take(const std::string &json, const std::vector<size_t> &taken) {
-  nlohmann::json list = nlohmann::json::parse(json).at("ranks");
+  nlohmann::json list = system::parseJson<nlohmann::json>(json).at("ranks");
   for (size_t rank : taken) {
     const nlohmann::json &from = list.at(rank);
     RankStats &to = ranks.at(rank);

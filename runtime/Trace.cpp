@@ -8,8 +8,9 @@
 
 #include "whale/Runtime/Trace.h"
 
+#include "whale/System/Json.h"
+
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace whale::runtime {
 
@@ -64,16 +65,13 @@ static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
 static std::string textOf(nlohmann::ordered_json events) {
   nlohmann::ordered_json root = {{"traceEvents", std::move(events)},
                                  {"displayTimeUnit", "ms"}};
-  // Names come from programs and may hold bytes that are not UTF-8.
-  return root.dump(-1, ' ', false,
-                   nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return system::printJson(root) + "\n";
 }
 
 std::string Trace::join(const std::vector<std::string> &parts) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string &part : parts) {
-    auto parsed = nlohmann::ordered_json::parse(part);
+    auto parsed = system::parseJson<nlohmann::ordered_json>(part);
     for (auto &event : parsed["traceEvents"])
       all.push_back(std::move(event));
   }

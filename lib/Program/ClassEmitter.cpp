@@ -28,6 +28,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/ProgramFormat/Numeric.h"
 #include "whale/System/Error.h"
+#include "whale/System/Json.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/ScopePath.h"
@@ -316,7 +317,7 @@ LogicalResult ClassEmitter::call(LibraryCallOp op,
       return failure();
     config[entry.getName().str()] = std::move(*value);
   }
-  call.config = config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  call.config = system::printJson(config);
   try {
     libraries.checkCall(call.function, describeTensors(op.getInputs()),
                         describeTensors(op.getOutputs()), call.config);

@@ -11,6 +11,7 @@
 
 #include "Json.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "whale/System/Json.h"
 
 namespace whale {
 
@@ -24,7 +25,7 @@ public:
   /// From a partitioned module (level 4).
   void addCollectives(mlir::ModuleOp module);
 
-  std::string str() const { return plan.dump(); }
+  std::string str() const { return system::printJson(plan); }
 
 private:
   Json plan = Json::object();

@@ -10,6 +10,7 @@
 
 #include "Json.h"
 #include "TextTable.h"
+#include "whale/System/Json.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -73,7 +74,7 @@ struct Row {
 } // namespace
 
 std::string makePlanTable(StringRef text) {
-  Json plan = Json::parse(text.begin(), text.end());
+  Json plan = system::parseJson<Json>(text);
   MapVector<std::string, Row, std::map<std::string, unsigned>> graphs;
   for (const Json &graph : plan["task_graphs"]) {
     Row &row = graphs[graph["name"].get<std::string>()];

@@ -8,6 +8,8 @@
 
 #include "TextTable.h"
 
+#include "whale/System/Printable.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -28,9 +30,12 @@ std::string describeRanges(ArrayRef<int64_t> numbers) {
   return text;
 }
 
-std::string alignColumns(ArrayRef<std::vector<std::string>> rows) {
+std::string alignColumns(ArrayRef<std::vector<std::string>> given) {
+  std::vector<std::vector<std::string>> rows(given);
   std::vector<size_t> widths;
-  for (const auto &row : rows) {
+  for (auto &row : rows) {
+    for (std::string &cell : row)
+      cell = system::escaped(cell);
     widths.resize(std::max(widths.size(), row.size()));
     for (auto [width, cell] : zip(widths, row))
       width = std::max(width, cell.size());

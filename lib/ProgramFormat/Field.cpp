@@ -17,6 +17,7 @@
 
 #include "Field.h"
 
+#include "whale/ProgramFormat/Limits.h"
 #include "whale/System/Error.h"
 
 #include <charconv>
@@ -156,9 +157,8 @@ std::vector<int64_t> Field::integers(int64_t low, int64_t high) const {
 }
 
 void Field::checkShape(const Shape &shape) const {
-  constexpr size_t mostDimensions = 32;
-  if (shape.size() > mostDimensions)
-    fail("has more than 32 dimensions");
+  if (std::ssize(shape) > mostDimensions)
+    fail("has more than " + std::to_string(mostDimensions) + " dimensions");
   int64_t product = 1;
   for (int64_t extent : shape)
     if (__builtin_mul_overflow(product, extent ? extent : 1, &product) ||

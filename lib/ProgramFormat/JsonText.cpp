@@ -8,13 +8,13 @@
 
 #include "JsonText.h"
 
+#include "whale/System/Json.h"
+
 #include <algorithm>
 
 namespace whale::format {
 
-std::string printLine(const Json &json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string printLine(const Json &json) { return system::printJson(json); }
 
 /// Whether `json` contains more than `budget` values, too many for one line.
 static bool exceeds(const Json &json, int &budget) {

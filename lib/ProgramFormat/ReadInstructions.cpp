@@ -24,6 +24,7 @@
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/ProgramFormat/Numeric.h"
 #include "whale/System/Error.h"
+#include "whale/System/Json.h"
 
 #include <algorithm>
 #include <utility>
@@ -182,8 +183,9 @@ Matmul InstructionReader::readMatmul(const Field &field) {
   constexpr int64_t most = int64_t(1) << 56;
   std::vector<std::pair<int64_t, int64_t>> lhsReach, rhsReach, outReach;
   Field batch = field.at("batch");
-  if (batch.size() > 32)
-    batch.fail("has more than 32 dimensions");
+  if (batch.size() > size_t(mostDimensions))
+    batch.fail("has more than " + std::to_string(mostDimensions) +
+               " dimensions");
   for (size_t i = 0; i < batch.size(); ++i) {
     auto entry = batch[i].integers(0, most);
     if (entry.size() != 4)
@@ -282,7 +284,7 @@ Convolution InstructionReader::readConvolution(const Field &field) {
 Call InstructionReader::readCall(const Field &field) {
   Call call;
   if (auto config = field.find("config"))
-    call.config = config->json().dump();
+    call.config = system::printJson(config->json());
   Field inputs = field.at("inputs"), outputs = field.at("outputs");
   for (size_t i = 0; i < inputs.size(); ++i)
     call.inputs.push_back(readBuffer(inputs[i]));

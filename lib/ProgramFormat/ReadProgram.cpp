@@ -28,6 +28,7 @@
 #include "Reader.h"
 #include "whale/ProgramFormat/CheckTransfers.h"
 #include "whale/System/Error.h"
+#include "whale/System/Json.h"
 
 #include <algorithm>
 #include <iterator>
@@ -454,7 +455,7 @@ std::string readTables(std::string_view text, const std::string &file,
     if (tables.contains(name))
       for (nlohmann::json &body : tables[name])
         addTypes(body["buffers"]);
-  return tables.dump();
+  return system::printJson(tables);
 }
 
 } // namespace whale::format

@@ -19,6 +19,7 @@
 #include "Reader.h"
 #include "whale/System/Checksum.h"
 #include "whale/System/Error.h"
+#include "whale/System/Json.h"
 
 #include <algorithm>
 #include <iterator>
@@ -56,7 +57,7 @@ Document parseDocument(std::string_view text, const std::string &file) {
                         std::to_string(zero) + " is zero");
   Document document{file, {}};
   try {
-    document.root = nlohmann::json::parse(text);
+    document.root = system::parseJson<nlohmann::json>(text);
   } catch (const nlohmann::json::exception &error) {
     throw system::Error(file + ": not valid JSON: " + error.what());
   }

@@ -15,6 +15,7 @@
 
 #include "ShortLists.h"
 #include "Writer.h"
+#include "whale/System/Json.h"
 
 namespace whale::format {
 
@@ -110,7 +111,7 @@ struct AddOperation {
     json = {{"call", call.function},
             {"inputs", call.inputs},
             {"outputs", call.outputs},
-            {"config", Json::parse(call.config)}};
+            {"config", system::parseJson<Json>(call.config)}};
   }
 
   void operator()(const Start &start) const {

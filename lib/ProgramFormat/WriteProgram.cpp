@@ -20,6 +20,7 @@
 #include "Writer.h"
 #include "whale/ProgramFormat/Numeric.h"
 #include "whale/System/Checksum.h"
+#include "whale/System/Json.h"
 
 #include <algorithm>
 #include <atomic>
@@ -582,7 +583,7 @@ ProgramText ProgramWriter::write() {
     field("kernel_signatures", signatures);
   }
   file("constants", program.constants);
-  field("plan", Json::parse(program.plan));
+  field("plan", system::parseJson<Json>(program.plan));
   writeHashes();
   manifest.end();
   text += "\n";

@@ -8,6 +8,8 @@
 
 #include "whale/System/Printable.h"
 
+#include "Utf8.h"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -22,36 +24,6 @@ struct Lengths {
 static constexpr Lengths wordLengths = {400, 200, 100};
 static constexpr Lengths lineLengths = {4000, 2000, 1000};
 
-static bool isContinuation(char c) { return (c & 0xC0) == 0x80; }
-
-/// The first character of a text; `bytes` is 0 if the text doesn't start with a
-/// valid one.
-struct Character {
-  uint32_t point = 0;
-  size_t bytes = 0;
-};
-
-static Character firstCharacter(std::string_view text) {
-  auto lead = static_cast<uint8_t>(text[0]);
-  if (lead < 0x80)
-    return {lead, 1};
-  size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || bytes > text.size())
-    return {};
-  uint32_t point = lead & (0xFF >> (bytes + 1));
-  for (size_t i = 1; i < bytes; ++i) {
-    if (!isContinuation(text[i]))
-      return {};
-    point = point << 6 | (text[i] & 0x3F);
-  }
-  // An overlong encoding, a surrogate, or too large.
-  constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (point < least[bytes] || (point >= 0xD800 && point < 0xE000) ||
-      point > 0x10FFFF)
-    return {};
-  return {point, bytes};
-}
-
 /// Whether a terminal would interpret the character instead of displaying it.
 static bool isControl(uint32_t point) {
   return point < 0x20 || (point >= 0x7F && point < 0xA0) ||
@@ -61,7 +33,6 @@ static bool isControl(uint32_t point) {
 }
 
 std::string escaped(std::string_view text) {
-  constexpr char digits[] = "0123456789ABCDEF";
   std::string result;
   result.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
@@ -71,10 +42,7 @@ std::string escaped(std::string_view text) {
     } else if (bytes && !isControl(point)) {
       result += text.substr(i, bytes);
     } else {
-      for (char c : text.substr(i, std::max<size_t>(bytes, 1))) {
-        auto byte = static_cast<uint8_t>(c);
-        result += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-      }
+      appendEscapes(result, text.substr(i, std::max<size_t>(bytes, 1)));
     }
     i += std::max<size_t>(bytes, 1);
   }

@@ -13,13 +13,13 @@
 
 #include "whale/Runtime/Array.h"
 #include "Module.h"
+#include "Text.h"
 #include "Waiting.h"
 #include "whale/Runtime/Types.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;

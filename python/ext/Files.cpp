@@ -12,11 +12,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Module.h"
+#include "Text.h"
 #include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/System/Staging.h"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
 
 #include <cerrno>
 #include <optional>

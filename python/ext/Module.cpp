@@ -14,6 +14,7 @@
 #include "Module.h"
 
 #include "whale/Runtime/Types.h"
+#include "whale/System/Json.h"
 
 #include <nanobind/nanobind.h>
 
@@ -23,7 +24,18 @@ NB_MODULE(_whale, module) {
   module.doc() = "The runtime of Whale.";
   // Threads that run steps may outlive the interpreter, with what they hold.
   nb::set_leak_warnings(false);
-  nb::exception<whale::runtime::Error>(module, "RuntimeError");
+  nb::exception<whale::runtime::Error> type(module, "RuntimeError");
+  // A message may quote names that are no UTF-8.
+  nb::register_exception_translator(
+      [](const std::exception_ptr &thrown, void *type) {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const whale::runtime::Error &error) {
+          PyErr_SetString(static_cast<PyObject *>(type),
+                          whale::system::utf8FromBytes(error.what()).c_str());
+        }
+      },
+      type.ptr());
   whale::python::bindArray(module);
   whale::python::bindArrayClass(module);
   whale::python::bindJob(module);

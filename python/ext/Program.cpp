@@ -13,12 +13,12 @@
 #include "whale/Runtime/Program.h"
 #include "ArrayClass.h"
 #include "Module.h"
+#include "Text.h"
 #include "Waiting.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;

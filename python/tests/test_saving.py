@@ -148,3 +148,24 @@ def test_scratch_directory_that_others_removed(monkeypatch: Any) -> None:
     assert workspace.parent == pathlib.Path(tempfile.gettempdir())
     shutil.rmtree(workspace)
     assert value(program(3.0)) == 3
+
+
+def test_names_are_bytes(tmp_path: pathlib.Path) -> None:
+    # What is no UTF-8, what looks like the escape of such a byte, and neither.
+    names = [os.fsdecode(b"caf\xe9 \xff\xfe"), "a\\xFF", "\u00e9"]
+
+    def step(x: Any) -> Any:
+        for name in names:
+            with wh.split(2, name=name):
+                x = x * 2
+        return x
+
+    wh.init()
+    x = np.ones((4, 4), np.float32)
+    lowered = wh.jit(step, cluster=2).lower(x)
+    place = tmp_path / os.fsdecode(b"\xff.whale")
+    lowered.compile().save(place)
+    program = wh.load(place)
+    graphs = [graph["name"] for graph in program.plan["task_graphs"]]
+    assert graphs == names
+    np.testing.assert_array_equal(program(x), x * 8)

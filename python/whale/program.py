@@ -14,7 +14,9 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import jax
@@ -46,7 +48,9 @@ class Program:
         self._has_tables = False
         manifest = _read(os.path.join(path, "manifest.json"))
         self._digest = _digest(manifest)
-        self._manifest = _parse(os.path.join(path, "manifest.json"), manifest)
+        self._manifest = _parse(
+            os.path.join(path, "manifest.json"), manifest, _load_json
+        )
         try:
             target = self._manifest["target"]
             counts = [len(self._manifest[k]) for k in ("arguments", "results")]
@@ -313,9 +317,40 @@ def _read(path: str) -> str:
         raise RuntimeError(f"{path}: {error}") from None
 
 
-def _parse(path: str, text: str) -> Any:
+# A byte of a name that is no UTF-8, as the compiler's JSON has it.
+_ESCAPE = re.compile(r"\\x([0-9A-F]{2})")
+
+
+def _with_bytes(value: Any) -> Any:
+    """A value of JSON with its names as they were, as os.fsdecode has bytes."""
+    if isinstance(value, str):
+        return _ESCAPE.sub(
+            lambda match: bytes.fromhex(match[1]).decode(
+                errors="surrogateescape"
+            ),
+            value,
+        )
+    if isinstance(value, list):
+        return [_with_bytes(element) for element in value]
+    if isinstance(value, dict):
+        return {
+            _with_bytes(key): _with_bytes(element)
+            for key, element in value.items()
+        }
+    return value
+
+
+def _load_json(text: str) -> Any:
+    """What is in a manifest, or in the tables of one."""
+    value = json.loads(text)
+    return _with_bytes(value) if "\\\\x" in text else value
+
+
+def _parse(
+    path: str, text: str, load: Callable[[str], Any] = json.loads
+) -> Any:
     try:
-        return json.loads(text)
+        return load(text)
     except (ValueError, RecursionError) as error:
         raise RuntimeError(f"{path}: {error}") from None
 
@@ -349,7 +384,7 @@ def read_tables(path: str, manifest: dict[str, Any]) -> None:
         RuntimeError: naming the file and field at fault where the program at
             `path` is damaged.
     """
-    manifest.update(json.loads(native.read_tables(path)))
+    manifest.update(_load_json(native.read_tables(path)))
 
 
 def _share_boxes(manifest: dict[str, Any]) -> None:

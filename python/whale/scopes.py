@@ -106,7 +106,10 @@ class Strategy(contextlib.ContextDecorator):
             if setting.virtual_devices and self.device_count is None:
                 count = setting.device_count or "*"
         count = count or self.default_count or "*"
-        name = urllib.parse.quote(self.name or "", safe="")
+        # Names are bytes: those that are no UTF-8 are as os.fsdecode has them.
+        name = urllib.parse.quote(
+            self.name or "", safe="", errors="surrogateescape"
+        )
         return f"whale:{self.kind}:{count}:{scope}:{name}"
 
     def attribute(self) -> str:
@@ -303,6 +306,6 @@ def scopes_in(text: str) -> list[Scope]:
             kind=kind,
             device_count=None if count == "*" else int(count),
             id=int(scope),
-            name=urllib.parse.unquote(name) or None,
+            name=urllib.parse.unquote(name, errors="surrogateescape") or None,
         )
     return [found[key] for key in sorted(found)]

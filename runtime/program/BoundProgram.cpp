@@ -20,6 +20,7 @@
 #include "program/Kernels.h"
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/ProgramFormat/Processor.h"
+#include "whale/System/Json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -221,7 +222,7 @@ void Binder::bind(const Convolution &convolution, Instruction &instruction) {
 }
 
 void Binder::bind(const format::Call &call, Instruction &instruction) {
-  nlohmann::json config = nlohmann::json::parse(call.config);
+  nlohmann::json config = system::parseJson<nlohmann::json>(call.config);
   LibraryRequest request{{}, {}, config, [&](const std::string &symbol) {
                            return kernels ? kernels->find(symbol) : nullptr;
                          }};

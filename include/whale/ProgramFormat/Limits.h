@@ -19,6 +19,8 @@ namespace whale::format {
 
 /// The maximum number of ranks of a program that runs.
 inline constexpr int64_t mostRanks = 4096;
+/// The maximum number of dimensions of a tensor.
+inline constexpr int64_t mostDimensions = 32;
 /// The maximum of strides, dilations and the absolute padding of a convolution;
 /// and a bound, exclusive, of its extents after dilation.
 inline constexpr int64_t mostWindow = int64_t(1) << 40;

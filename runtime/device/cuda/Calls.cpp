@@ -20,6 +20,7 @@
 #include "device/cuda/Calls.h"
 
 #include "whale/ProgramFormat/Limits.h"
+#include "whale/System/Json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -206,7 +207,7 @@ static GpuCall prepare(CallContext &context, const Call &call) {
   const std::string &function = call.given->function;
   auto outputs =
       call.tensors.begin() + static_cast<std::ptrdiff_t>(call.inputs.size());
-  nlohmann::json config = nlohmann::json::parse(call.given->config);
+  nlohmann::json config = system::parseJson<nlohmann::json>(call.given->config);
   LibraryRequest request{{call.tensors.begin(), outputs},
                          {outputs, call.tensors.end()},
                          config,

@@ -14,6 +14,7 @@
 #include "mlir/IR/Builders.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/System/Json.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <nlohmann/json.hpp>
 
@@ -75,10 +76,7 @@ static Cluster parseCluster(ClusterOp op) {
   json["nodes"] = toJson(op.getNodesAttr());
   if (DictionaryAttr network = op.getNetworkAttr())
     json["network"] = toJson(network);
-  // dump() throws on strings that aren't UTF-8. Replacement characters are
-  // safe: no kind has such a name.
-  return Cluster::parse(
-      json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return Cluster::parse(system::printJson(json));
 }
 
 void ClusterOp::build(OpBuilder &builder, OperationState &state, StringRef name,
