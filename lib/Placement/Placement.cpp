@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Placement/Placement.h"
+#include "whale/Cluster/DeviceIds.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -205,8 +206,8 @@ struct Builder {
 
   Error visit(PlacementNode &node, Box &box) {
     if (node.isLeaf()) {
-      if (node.device < 0)
-        return fail("device %lld is negative", (long long)node.device);
+      if (const char *fault = findDeviceFault(node.device))
+        return fail("device %lld%s", (long long)node.device, fault);
       if (!shardOf.try_emplace(node.device, shards.size()).second)
         return fail("device %lld appears twice", (long long)node.device);
       shards.push_back({node.device, box});

@@ -8,6 +8,8 @@
 
 #include "whale/Program/CheckSizes.h"
 
+#include "whale/ProgramFormat/Limits.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -41,6 +43,9 @@ LogicalResult checkSizes(Operation *root) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape())
       return success();
+    if (tensor.getRank() > format::mostDimensions)
+      return op->emitError(what) << " has more than " << format::mostDimensions
+                                 << " dimensions: " << type;
     std::optional<int64_t> bytes = boundBytes(tensor);
     if (!bytes)
       return op->emitError(what)

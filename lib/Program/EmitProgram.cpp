@@ -30,7 +30,10 @@
 #include "ToFormat.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/ProgramFormat/CheckValues.h"
+#include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
+#include "whale/Sharding/LocalShapes.h"
+#include "whale/System/Error.h"
 #include "whale/Target/CPU/CompileKernels.h"
 #include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CUDA/CompileCuda.h"
@@ -61,6 +64,7 @@ public:
 private:
   LogicalResult writeKernels(ProgramDirectory &directory);
   LogicalResult writePtx(ModuleOp kernels, ProgramDirectory &directory);
+  LogicalResult checkText(const format::ProgramText &text);
   bool isForGpu() const {
     return options.target == "cuda" || options.target == kCudaTestTarget;
   }
@@ -70,6 +74,9 @@ private:
   bool hasConstants() const { return !constants.bytes().empty(); }
   LogicalResult collectClasses();
   LogicalResult gatherRanks();
+  LogicalResult checkHeld(ScheduleOp schedule, Type local, Attribute placement,
+                          Attribute globalType, const Twine &what);
+  LogicalResult checkParameters(ScheduleOp schedule);
   LogicalResult gatherParameters();
   format::RankClass describeClass(ScheduleOp schedule);
   LogicalResult gatherBodies();
@@ -89,6 +96,8 @@ private:
   /// By rank: its class.
   std::map<int64_t, size_t> classOf;
   llvm::DenseMap<Attribute, format::Shared<format::Layout>> layouts;
+  /// Placements, and types of their parts in a class, that fit.
+  llvm::DenseSet<std::tuple<Attribute, Type, Operation *>> checked;
   ConstantTable constants;
   format::Program program;
 };
@@ -173,6 +182,46 @@ LogicalResult ProgramEmitter::gatherLayout(format::Parameter &parameter,
   return success();
 }
 
+/// Checks that each rank of a class holds as much of a tensor as its placement
+/// says, which an edited text may contradict.
+LogicalResult ProgramEmitter::checkHeld(ScheduleOp schedule, Type local,
+                                        Attribute placement,
+                                        Attribute globalType,
+                                        const Twine &what) {
+  auto attr = dyn_cast_or_null<PlacementAttr>(placement);
+  auto global = dyn_cast_or_null<TypeAttr>(globalType);
+  auto type = dyn_cast<RankedTensorType>(global ? global.getValue() : local);
+  if (!attr || !type || !checked.insert({attr, local, schedule}).second)
+    return success();
+  int64_t count = cast<RankedTensorType>(local).getNumElements();
+  for (int64_t rank : schedule.getRanks()) {
+    std::optional<RankedTensorType> held =
+        getLocalType(type, attr.getValue(), rank);
+    if (count != (held ? held->getNumElements() : 0))
+      return schedule.emitError(what)
+             << " is " << local << ", and rank " << rank << " holds "
+             << (held ? Type(*held) : getAbsentType(type)) << " of it in "
+             << attr;
+  }
+  return success();
+}
+
+LogicalResult ProgramEmitter::checkParameters(ScheduleOp schedule) {
+  for (unsigned i = 0; i < schedule.getNumArguments(); ++i)
+    if (failed(checkHeld(schedule, schedule.getArgumentTypes()[i],
+                         schedule.getArgAttr(i, "whale.placement"),
+                         schedule.getArgAttr(i, "whale.global_type"),
+                         "argument " + Twine(i))))
+      return failure();
+  for (unsigned i = 0; i < schedule.getNumResults(); ++i)
+    if (failed(checkHeld(schedule, schedule.getResultTypes()[i],
+                         schedule.getResultAttr(i, "whale.placement"),
+                         schedule.getResultAttr(i, "whale.global_type"),
+                         "result " + Twine(i))))
+      return failure();
+  return success();
+}
+
 LogicalResult ProgramEmitter::gatherParameters() {
   ScheduleOp first = classes.front();
   for (ScheduleOp other : classes)
@@ -180,6 +229,9 @@ LogicalResult ProgramEmitter::gatherParameters() {
         other.getNumResults() != first.getNumResults())
       return other.emitError("has another number of arguments or results than "
                              "the other classes");
+  for (ScheduleOp schedule : classes)
+    if (failed(checkParameters(schedule)))
+      return failure();
   auto number = [](Attribute attribute) -> std::optional<int64_t> {
     auto integer = dyn_cast_or_null<IntegerAttr>(attribute);
     return integer ? std::optional(integer.getInt()) : std::nullopt;
@@ -342,6 +394,21 @@ LogicalResult ProgramEmitter::verify() {
          << fault->path << ": " << fault->what;
 }
 
+/// What whoever runs the program would refuse to load is an error now. A plan,
+/// which nobody runs, may be of more than any machine computes.
+LogicalResult ProgramEmitter::checkText(const format::ProgramText &text) {
+  if (options.target == "none")
+    return success();
+  auto readFile = [&](const std::string &name) { return text.tables.at(name); };
+  try {
+    format::readProgram(text.manifest, "manifest.json", readFile);
+  } catch (const system::Error &error) {
+    return module.emitError("the program could not be loaded: ")
+           << error.what();
+  }
+  return success();
+}
+
 LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
                                        ProgramDirectory &directory) {
   if (kernels.getBody()->empty())
@@ -420,6 +487,8 @@ LogicalResult ProgramEmitter::write(StringRef outDir) {
     parallelFor(module.getContext(), 0, count, function);
   };
   format::ProgramText text = format::writeProgram(program, inParallel);
+  if (failed(checkText(text)))
+    return failure();
   text.tables["manifest.json"] = std::move(text.manifest);
   for (const auto &[name, contents] : text.tables)
     if (llvm::Error error = directory->write(name, contents))

@@ -119,8 +119,11 @@ static OpRule selectAndScatter(hlo::SelectAndScatterOp op) {
 
 static OpRule sort(hlo::SortOp op) {
   OpRuleBuilder builder(op);
-  for (int64_t dim = 0; dim < builder.rank(operandRef(0)); ++dim) {
-    if (dim == int64_t(op.getDimension()))
+  int64_t rank = builder.rank(operandRef(0));
+  // Counted from the end if it is negative.
+  int64_t sorted = (int64_t(op.getDimension()) + rank) % rank;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if (dim == sorted)
       continue;
     SmallVector<std::pair<TensorRef, unsigned>> places;
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {

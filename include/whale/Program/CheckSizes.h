@@ -19,9 +19,9 @@ namespace whale {
 /// its element type becomes.
 bool hasCountableBytes(mlir::RankedTensorType type);
 
-/// Fails with an error at the first value in `root` whose bytes, or whose bytes
-/// together with those of the values before it, are too many: everything that
-/// runs on a program takes sizes for numbers of 64 bits.
+/// Fails with an error at the first value in `root` whose dimensions, bytes, or
+/// bytes together with those of the values before it, are too many: everything
+/// that runs on a program takes sizes for numbers of 64 bits.
 mlir::LogicalResult checkSizes(mlir::Operation *root);
 
 /// The same as a pass.

@@ -175,7 +175,10 @@ LogicalResult SortOp::verify() {
   // sort_c4
   int64_t rank = tensorType(getInputs().front().getType()).getRank();
   int64_t dimension = static_cast<int64_t>(getDimension());
-  if (dimension < -rank || dimension >= std::max<int64_t>(rank, 1))
+  if (rank == 0)
+    return check.error("expects a dimension to sort along (got ",
+                       getInputs().front().getType(), ")");
+  if (dimension < -rank || dimension >= rank)
     return check.error("expects dimension in range [", -rank, ", ", rank,
                        ") (got ", dimension, ")");
   // sort_c5

@@ -71,6 +71,9 @@ LogicalResult RngBitGeneratorOp::verify() {
   if (!integer || state.getRank() != 1)
     return check.error("expects a 1-dimensional state of integers (got ", state,
                        ")");
+  Type element = getOutput().getType().getElementType();
+  if (!isa<IntegerType, FloatType>(element))
+    return check.error("expects integers or floats (got ", element, ")");
   if (getRngAlgorithm() == RngAlgorithm::DEFAULT || !integer.isInteger(64) ||
       state.isDynamicDim(0))
     return success();

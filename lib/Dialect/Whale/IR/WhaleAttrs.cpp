@@ -21,6 +21,7 @@
 #include "whale/Dialect/Whale/IR/WhaleAttrs.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "whale/Cluster/DeviceIds.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <map>
 #include <set>
@@ -222,8 +223,8 @@ LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "order has no steps";
   std::set<int64_t> seen;
   for (int64_t device : devices) {
-    if (device < 0)
-      return emitError() << "device " << device << " is negative";
+    if (const char *fault = findDeviceFault(device))
+      return emitError() << "device " << device << fault;
     if (!seen.insert(device).second)
       return emitError() << "device " << device << " appears twice";
   }

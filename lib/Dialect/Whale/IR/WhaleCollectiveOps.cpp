@@ -291,9 +291,12 @@ static LogicalResult verifyOutputs(CollectiveOp op) {
 static LogicalResult verifyCommon(CollectiveOp op) {
   if (failed(verifyOutputs(op)))
     return failure();
-  if (int64_t(op.getChannel()) < 0)
-    return op.emitOpError("channel ")
-           << int64_t(op.getChannel()) << " is negative";
+  int64_t channel = op.getChannel();
+  if (channel < 0)
+    return op.emitOpError("channel ") << channel << " is negative";
+  // Far from the keys that hash tables keep for themselves.
+  if (channel >> 32)
+    return op.emitOpError("channel ") << channel << " is 2^32 or more";
   Value input = op.getInput(), output = op.getOutput();
   if (input && output &&
       getElementTypeOrSelf(input) != getElementTypeOrSelf(output))

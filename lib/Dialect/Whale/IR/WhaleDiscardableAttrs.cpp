@@ -21,6 +21,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "whale/Cluster/DeviceIds.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -119,11 +120,13 @@ static Fault findDevicesFault(ArrayRef<int64_t> devices) {
   if (devices.empty())
     return ": there is no device";
   llvm::SmallSet<int64_t, 16> seen;
-  for (int64_t device : devices)
-    if (device < 0 || !seen.insert(device).second)
-      return (": device " + Twine(device) +
-              (device < 0 ? " is negative" : " appears twice"))
-          .str();
+  for (int64_t device : devices) {
+    const char *fault = findDeviceFault(device);
+    if (!fault && !seen.insert(device).second)
+      fault = " appears twice";
+    if (fault)
+      return (": device " + Twine(device) + fault).str();
+  }
   return {};
 }
 

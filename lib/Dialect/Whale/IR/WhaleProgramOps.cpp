@@ -22,6 +22,7 @@
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "whale/Cluster/DeviceIds.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "llvm/Support/MathExtras.h"
@@ -177,8 +178,9 @@ LogicalResult ScheduleOp::verify() {
   ArrayRef<int64_t> ranks = getRanks();
   if (ranks.empty())
     return emitOpError("has no ranks");
-  if (ranks.front() < 0)
-    return emitOpError("rank ") << ranks.front() << " is negative";
+  for (int64_t rank : ranks)
+    if (const char *fault = findDeviceFault(rank))
+      return emitOpError("rank ") << rank << fault;
   for (auto [rank, next] : llvm::zip(ranks, ranks.drop_front()))
     if (next <= rank)
       return emitOpError("rank ")

@@ -10,6 +10,7 @@
 //
 
 #include "whale/Cluster/Cluster.h"
+#include "whale/Cluster/DeviceIds.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "llvm/ADT/SmallSet.h"
@@ -45,8 +46,8 @@ LogicalResult VirtualDeviceOp::verify() {
     if (getGroup(i).empty())
       return emitOpError("list ") << i << " is empty";
     for (int64_t device : getGroup(i)) {
-      if (device < 0)
-        return emitOpError("device ") << device << " is negative";
+      if (const char *fault = findDeviceFault(device))
+        return emitOpError("device ") << device << fault;
       if (!seen.insert(device).second)
         return emitOpError("device ") << device << " appears twice";
     }
