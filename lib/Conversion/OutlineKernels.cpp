@@ -213,6 +213,8 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
     std::vector<FoundKernels> found(functions.size());
     parallelFor(&getContext(), 0, functions.size(), [&](size_t number) {
       FunctionOpInterface function = functions[number];
+      if (function.isExternal())
+        return;
       IRRewriter rewriter(&getContext());
       fillLargeConstants(rewriter, function);
       isolateUpdates(rewriter, function);

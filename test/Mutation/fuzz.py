@@ -5,8 +5,10 @@
             [--texts FOLDER...] [--jobs J]
 
 Mutant number i of a seed is always the same: a text, a cluster file, a program
-directory or a safetensors file, changed (mutations.py), with random options.
-Each runs through `whale-compile`, and `whale-run` where it compiles. A tool
+directory or a safetensors file, changed (mutations.py), with random options; or
+a single call (calls.py) or operation (operations.py) that is damaged. Each runs
+through `whale-compile`, and `whale-run` where it compiles; texts of all levels
+also through `whale-opt` with any one pass. A tool
 must end by itself within 20 s of processor time and 4 GiB with status 0, or
 with status 1 and one line that contains `error: `; no remark prints inf or nan;
 a text that compiles gives what XLA gives, so does a program of the arguments
@@ -45,7 +47,8 @@ def make_bases(scratch: pathlib.Path, corpus: Corpus) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         (folder / "text.mlir").write_text(text)
-        mutant = Mutant("text", 0, folder, text, ("--cluster=2",))
+        levels = f"--dump-phases-to={folder / 'levels'}"
+        mutant = Mutant("text", 0, folder, text, ("--cluster=2", levels))
         result = tools.run(mutant.compile)
         if result.status != 0:
             sys.exit(f"a text of the corpus is refused: {result.err}")
@@ -83,10 +86,10 @@ def check(number: int, kind: str, seed: int, corpus: Corpus,
     if outcome in GOOD:
         shutil.rmtree(mutant.folder)
         return number, mutant.kind, outcome, ""
-    if mutant.kind == "text" and "takes more" not in why:
+    if mutant.text and mutant.kind != "cluster" and "takes more" not in why:
         shrink(mutant, outcome, _reference)
-    commands = [mutant.run]
-    if mutant.kind in ("text", "cluster"):
+    commands = [mutant.run] if mutant.kind != "pass" else []
+    if mutant.text:
         commands.insert(0, mutant.compile)
     shown = " && ".join(shlex.join(command) for command in commands)
     return number, mutant.kind, outcome, f"{why.strip()}\n    {shown}"

@@ -9,18 +9,28 @@ a copy of the program directory where that is what is changed.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import pathlib
 import random
+import re
 import shutil
+import tempfile
 
+import calls
 import mutations
+import operations
+import tools
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OWN = HERE / "Inputs"
 
-KINDS = ["text"] * 6 + ["cluster"] * 2 + ["program"] * 2 + ["safetensors"] * 2
+# What is changed: a text; one call in it that the compiler knows by name, or
+# one operation; a text, maybe of a later level, that any one pass then gets; a
+# cluster file; a program; its arguments.
+KINDS = ["text"] * 6 + ["call", "operation", "pass", "cluster"] * 2
+KINDS += ["program"] * 2 + ["safetensors"] * 2
 UNEVEN = json.dumps({
     "kinds": {"k": {"flops": {"f32": 1e9}, "memory_bytes": 1e9,
                     "memory_bandwidth": 1e9}},
@@ -45,6 +55,11 @@ class Mutant:
 
     @property
     def compile(self) -> list[str]:
+        if self.kind == "pass":
+            return [
+                "whale-opt", str(self.folder / "text.mlir"), *self.options,
+                "-o", str(self.folder / "out.mlir"),
+            ]  # fmt: skip
         return [
             "whale-compile", str(self.folder / "text.mlir"), *self.options,
             "-o", str(self.folder / "out.whale"),
@@ -80,6 +95,32 @@ class Corpus:
             path.read_text()
             for path in sorted((seeds / "manifest").glob("*.json"))
         ]
+
+
+@functools.cache
+def passes() -> list[str]:
+    """The compiler's passes and pipelines."""
+    shown = tools.run(["whale-opt", "--help"]).out
+    return sorted(set(re.findall(r"^ +--(whale-[\w-]+)", shown, re.M)))
+
+
+@functools.cache
+def inputs_of_passes() -> list[str]:
+    """The inputs of the tests of passes, of which there are some of each
+    level."""
+    return [
+        path.read_text() for path in sorted((ROOT / "test").rglob("*.mlir"))
+    ]
+
+
+@functools.cache
+def generic(text: str) -> str:
+    """A text in MLIR's generic form."""
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(text)
+        file.flush()
+        command = ["whale-opt", "--mlir-print-op-generic", file.name]
+        return tools.run(command).out
 
 
 def random_options(rng: random.Random, text: str) -> list[str]:
@@ -120,6 +161,26 @@ def make(kind: str, number: int, seed: int, corpus: Corpus,
         )
         return Mutant(
             kind, number, folder, text, tuple(random_options(rng, text))
+        )
+    if kind == "call":
+        text = calls.damaged(rng)
+        return Mutant(
+            kind, number, folder, text, tuple(random_options(rng, text))
+        )
+    if kind == "operation":
+        text = operations.damaged(rng, generic(rng.choice(corpus.texts)))
+        return Mutant(
+            kind, number, folder, text, tuple(random_options(rng, text))
+        )
+    if kind == "pass":
+        levels = sorted((scratch / "base").glob("*/levels/*.mlir"))
+        text = rng.choice(levels).read_text()
+        if rng.random() < 0.7:
+            text = rng.choice(rng.choice(inputs_of_passes()).split("// -----"))
+        if rng.random() < 0.5:
+            text = mutations.mutate_text(rng, text, rng.choice(corpus.texts))
+        return Mutant(
+            kind, number, folder, text, (f"--{rng.choice(passes())}",)
         )
     if kind == "cluster":
         cluster = mutations.mutate_json(

@@ -25,6 +25,7 @@ EXTENTS = (
 ).split()
 NUMBERS = (
     "0 -1 1 2 3 17 2147483647 -2147483648 4294967296 9223372036854775807 "
+    "9223372036854775806 -9223372036854775807 "
     "-9223372036854775808 1.0 1e400 -0.0 0x7FC00000"
 ).split()
 LISTS = "[] [0] [1] [0,1] [1,0] [0,0] [-1] [0,1,2,3] [9223372036854775807]"
@@ -195,6 +196,17 @@ def change_tokens(rng: random.Random, text: str, other: str) -> str:
     return "".join(tokens)
 
 
+def change_name(rng: random.Random, text: str, other: str) -> str:
+    """Bytes that are no UTF-8 in a quoted name."""
+    names = list(re.finditer(r'"[^"\n]*"', text))
+    if not names:
+        return text
+    match = rng.choice(names)
+    at = rng.randrange(match.start() + 1, match.end())
+    part = rng.choice(["\\FF", "\\C3", "\\FF\\FE", "\udcff", "\\5Cx41"])
+    return text[:at] + part + text[at:]
+
+
 def change_bytes(rng: random.Random, text: str, other: str) -> str:
     at = rng.randrange(len(text) + 1)
     kind = rng.randrange(4)
@@ -204,7 +216,9 @@ def change_bytes(rng: random.Random, text: str, other: str) -> str:
         return text[:at] + text[at + rng.randrange(1, 20) :]
     if kind == 2:
         return (
-            text[:at] + chr(rng.choice([0, 9, 34, 60, 255, 8364])) + text[at:]
+            text[:at]
+            + chr(rng.choice([0, 9, 34, 60, 255, 8364, 0xDCFF]))
+            + text[at:]
         )
     return text[:at] + chr(rng.randrange(32, 127)) + text[at + 1 :]
 
@@ -285,7 +299,7 @@ def nest(rng: random.Random, text: str, other: str) -> str:
 TEXT_CHANGES: list[Change] = [
     replace, replace, replace_everywhere, replace_everywhere, replace_alike,
     replace_alike, replace_alike, replace_alike, change_operand, change_lines,
-    change_tokens, change_bytes, splice, annotate, annotate, nest,
+    change_tokens, change_bytes, change_name, splice, annotate, annotate, nest,
 ]  # fmt: skip
 
 

@@ -55,6 +55,21 @@ static std::unique_ptr<whale::system::Staging> stage(const fs::path &output) {
   }
 }
 
+/// Has all dialects loaded before a pass runs, as whale-compile has: a pass may
+/// meet operations that others make of what it expects.
+struct LoadDialects : mlir::PassWrapper<LoadDialects, mlir::OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoadDialects)
+
+  StringRef getName() const final { return "LoadDialects"; }
+
+  void getDependentDialects(mlir::DialectRegistry &registry) const final {
+    whale::registerProgramDialects(registry);
+    registry.insert<mlir::gpu::GPUDialect>();
+  }
+
+  void runOnOperation() final { markAllAnalysesPreserved(); }
+};
+
 /// What mlir-opt does, once the text is known not to be nested too deep.
 static LogicalResult run(int argc, char **argv, StringRef inputName,
                          StringRef outputName,
@@ -84,6 +99,7 @@ static LogicalResult run(int argc, char **argv, StringRef inputName,
     return fail();
   mlir::MlirOptMainConfig checked = config;
   checked.setPassPipelineSetupFn([&](mlir::PassManager &manager) {
+    manager.addPass(std::make_unique<LoadDialects>());
     manager.addPass(whale::createCheckSizesPass());
     return config.setupPassPipeline(manager);
   });
