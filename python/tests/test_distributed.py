@@ -288,7 +288,8 @@ def test_different_batches(tmp_path: pathlib.Path) -> None:
     assert result.returncode == 1
     assert re.search(
         r"the step differs: process 0 compiles 'train' of batch "
-        r"float32\[24, 16\] \(.*\), process 1 'train' of batch float32\[23, 16\]",
+        r"float32\[24, 16\] \(.*\), process 1 'train' of batch "
+        r"float32\[23, 16\]",
         result.stderr,
     ), result.stderr
 
