@@ -106,10 +106,14 @@ def passes() -> list[str]:
 
 @functools.cache
 def inputs_of_passes() -> list[str]:
-    """The inputs of the tests of passes, of which there are some of each
-    level."""
+    """The inputs of the tests of passes, some of each level, without what
+    these expect."""
     return [
-        path.read_text() for path in sorted((ROOT / "test").rglob("*.mlir"))
+        part
+        for path in sorted((ROOT / "test").rglob("*.mlir"))
+        for part in re.sub(
+            r"//(?! -----).*", "", path.read_text()
+        ).split("// -----")
     ]
 
 
@@ -176,7 +180,7 @@ def make(kind: str, number: int, seed: int, corpus: Corpus,
         levels = sorted((scratch / "base").glob("*/levels/*.mlir"))
         text = rng.choice(levels).read_text()
         if rng.random() < 0.7:
-            text = rng.choice(rng.choice(inputs_of_passes()).split("// -----"))
+            text = rng.choice(inputs_of_passes())
         if rng.random() < 0.5:
             text = mutations.mutate_text(rng, text, rng.choice(corpus.texts))
         return Mutant(
