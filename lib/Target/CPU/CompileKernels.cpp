@@ -34,6 +34,8 @@
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
@@ -159,6 +161,43 @@ void useVectorVersion(llvm::Function &function,
       call->addFnAttr(attribute);
 }
 
+/// Loads and stores the parts of complex numbers one by one. LLVM would do so,
+/// too, but forget then that the loop around them is parallel.
+void splitComplexAccesses(llvm::Function &function) {
+  SmallVector<llvm::Instruction *> accesses;
+  for (llvm::Instruction &instruction : llvm::instructions(function))
+    if (isa<llvm::LoadInst, llvm::StoreInst>(instruction))
+      if (isa<llvm::StructType>(llvm::getLoadStoreType(&instruction)))
+        accesses.push_back(&instruction);
+  const llvm::DataLayout &layout = function.getDataLayout();
+  for (llvm::Instruction *access : accesses) {
+    auto *type = cast<llvm::StructType>(llvm::getLoadStoreType(access));
+    llvm::Value *pointer = llvm::getLoadStorePointerOperand(access);
+    const llvm::StructLayout *places = layout.getStructLayout(type);
+    llvm::IRBuilder<> builder(access);
+    llvm::Value *whole = llvm::PoisonValue::get(type);
+    for (unsigned part = 0; part < type->getNumElements(); ++part) {
+      llvm::Value *address = builder.CreateStructGEP(type, pointer, part);
+      llvm::Align align =
+          llvm::commonAlignment(llvm::getLoadStoreAlignment(access),
+                                places->getElementOffset(part).getFixedValue());
+      if (auto *store = dyn_cast<llvm::StoreInst>(access))
+        builder.CreateAlignedStore(
+            builder.CreateExtractValue(store->getValueOperand(), part), address,
+            align);
+      else
+        whole = builder.CreateInsertValue(
+            whole,
+            builder.CreateAlignedLoad(type->getElementType(part), address,
+                                      align),
+            part);
+    }
+    if (isa<llvm::LoadInst>(access))
+      access->replaceAllUsesWith(whole);
+    access->eraseFromParent();
+  }
+}
+
 /// Says of the innermost loops that no iteration depends on another through
 /// memory. Buffers may be the same (a kernel that works in place), so nothing
 /// can be said of the pointers.
@@ -261,6 +300,7 @@ std::string compilePart(ModuleOp part, size_t number, StringRef object,
   }
   for (const std::string &name : names) {
     llvm::Function *function = llvmModule->getFunction(name);
+    splitComplexAccesses(*function);
     if (parallel.contains(name))
       markParallelLoops(*function);
     addEntryPoint(*function);
