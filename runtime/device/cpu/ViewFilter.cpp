@@ -31,7 +31,7 @@
 namespace whale::runtime {
 
 using views::kLanes;
-using views::Run;
+using views::Stretch;
 
 /// Positions of a block for operands of so many channels: what they read stays
 /// in the second cache.
@@ -77,7 +77,7 @@ bool ViewConvolution::prepareFilter() {
 
 template <int Vectors>
 static WHALE_INLINE void
-addRows(int64_t rows, int64_t most, const Run *runs, int64_t count,
+addRows(int64_t rows, int64_t most, const Stretch *runs, int64_t count,
         const float *image, int64_t imageStep, const float *gradient,
         int64_t gradientStep, float *sums, int64_t stride, bool adds) {
   constexpr int large = Vectors == 4 ? 6 : Vectors == 3 ? 8 : 12;
@@ -104,7 +104,7 @@ addRows(int64_t rows, int64_t most, const Run *runs, int64_t count,
 }
 
 WHALE_VECTORS static void addRowsOf(int64_t vectors, int64_t rows, int64_t most,
-                                    const Run *runs, int64_t count,
+                                    const Stretch *runs, int64_t count,
                                     const float *image, int64_t imageStep,
                                     const float *gradient, int64_t gradientStep,
                                     float *sums, int64_t stride, bool adds) {
@@ -122,7 +122,7 @@ WHALE_VECTORS static void addRowsOf(int64_t vectors, int64_t rows, int64_t most,
                gradientStep, sums, stride, adds);
 }
 
-WHALE_VECTORS static void addChannels(int64_t channels, const Run *runs,
+WHALE_VECTORS static void addChannels(int64_t channels, const Stretch *runs,
                                       int64_t count, const float *image,
                                       int64_t imageStep, const float *gradient,
                                       int64_t gradientStep, float *sums,
@@ -141,7 +141,7 @@ WHALE_VECTORS static void addChannels(int64_t channels, const Run *runs,
 
 /// Positions with a tap, and the distances from one to the next.
 struct ViewConvolution::Runs {
-  std::vector<Run> all;
+  std::vector<Stretch> all;
   int64_t imageStep, gradientStep;
 };
 

@@ -138,24 +138,24 @@ WHALE_INLINE void addTermsByChannel(const Terms &terms, int64_t channel,
 
 /// Positions of an image and of a gradient whose products are summed: `count`
 /// of them, each behind the one before.
-struct Run {
+struct Stretch {
   int64_t image, gradient, count;
 };
 
 /// sums[row][column] (= or +=) the sum over all positions of
 /// image[row] * gradient[column].
 template <int Rows, int Vectors>
-WHALE_INLINE void addRuns(const Run *runs, int64_t count, const float *image,
-                          int64_t imageStep, const float *gradient,
-                          int64_t gradientStep, float *sums, int64_t sumsStride,
-                          bool adds) {
+WHALE_INLINE void addRuns(const Stretch *runs, int64_t count,
+                          const float *image, int64_t imageStep,
+                          const float *gradient, int64_t gradientStep,
+                          float *sums, int64_t sumsStride, bool adds) {
   Vector tile[Rows][Vectors];
 #pragma clang loop unroll(full)
   for (int r = 0; r < Rows; ++r)
 #pragma clang loop unroll(full)
     for (int v = 0; v < Vectors; ++v)
       tile[r][v] = adds ? load(sums + r * sumsStride, v) : Vector{};
-  for (const Run *run = runs; run != runs + count; ++run) {
+  for (const Stretch *run = runs; run != runs + count; ++run) {
     const float *left = image + run->image;
     const float *right = gradient + run->gradient;
     for (int64_t i = 0; i < run->count; ++i) {
@@ -184,7 +184,7 @@ WHALE_INLINE void addRuns(const Run *runs, int64_t count, const float *image,
 /// The same where each channel has its own filter: sums[c] (= or +=) the sum of
 /// image[c] * gradient[c].
 template <int Vectors>
-WHALE_INLINE void addRunsByChannel(const Run *runs, int64_t count,
+WHALE_INLINE void addRunsByChannel(const Stretch *runs, int64_t count,
                                    const float *image, int64_t imageStep,
                                    const float *gradient, int64_t gradientStep,
                                    float *sums, bool adds) {
@@ -193,7 +193,7 @@ WHALE_INLINE void addRunsByChannel(const Run *runs, int64_t count,
 #pragma clang loop unroll(full)
   for (int v = 0; v < Vectors; ++v)
     even[v] = adds ? load(sums, v) : Vector{};
-  for (const Run *run = runs; run != runs + count; ++run) {
+  for (const Stretch *run = runs; run != runs + count; ++run) {
     const float *left = image + run->image;
     const float *right = gradient + run->gradient;
     int64_t i = 0;
