@@ -315,8 +315,8 @@ int64_t Program::processOf(size_t rank) const {
                        job ? job->processes() : 1);
 }
 
-const std::string &Program::staged() const {
-  return state->getEngine().executor.staged();
+const std::vector<LoadNote> &Program::notes() const {
+  return state->getEngine().executor.notes();
 }
 
 const std::string &Program::plan() const { return state->bound->program.plan; }

@@ -30,6 +30,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/ProgramFormat/GpuArchitecture.h"
 
 namespace whale {
 #define GEN_PASS_DEF_FORMEPILOGUES
@@ -39,9 +40,6 @@ namespace whale {
 using namespace mlir;
 using namespace whale;
 using format::Epilogue;
-
-/// cuBLASLt's kernels with these epilogues use tensor cores of this capability.
-static constexpr int kLeastCapability = 80;
 
 namespace {
 
@@ -174,7 +172,7 @@ struct FormEpilogues : whale::impl::FormEpiloguesBase<FormEpilogues> {
 
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
-    if (capability < kLeastCapability ||
+    if (!format::findGpuArchitecture(capability).hasEpilogues ||
         (module && !Config(module).allowsEpilogues()))
       return;
     SmallVector<Value> inputs;

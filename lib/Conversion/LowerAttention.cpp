@@ -9,8 +9,8 @@
 // In: attention and its gradient. Out: calls of library functions. A call has
 // for each tensor a letter for each dimension, as an einsum has, and one more
 // result that nothing uses: the memory that its threads need is planned as that
-// of any other value. What cuDNN computes on a GPU is a call of another name:
-// where cuDNN refuses it at run time, the processor computes it.
+// of any other value. What cuDNN computes on a GPU is a call of another name;
+// whether it does, also with the workspace that it takes, is decided here.
 //
 // Cost: linear in the views (transpositions, slices, reshapes) that operands
 // are seen through, and for cuDNN's gradient in the users of its query, among
@@ -202,9 +202,10 @@ static constexpr StringLiteral kResult = "result", kStatistics = "statistics";
 
 /// What cuDNN may use for it, a part of it after the other.
 static void planWorkspace(LibraryCallOp call,
-                          const format::FusedAttention &sizes) {
-  int64_t bytes =
-      format::findWorkspace(format::choosePart(sizes, format::mostWorkspace));
+                          const format::FusedAttention &sizes,
+                          const format::AttentionLimits &limits) {
+  int64_t bytes = format::findWorkspace(
+      format::choosePart(sizes, limits.mostWorkspace).value());
   call->setAttr(kWorkspaceAttrName,
                 Builder(call.getContext()).getI64IntegerAttr(bytes));
 }
@@ -212,7 +213,8 @@ static void planWorkspace(LibraryCallOp call,
 /// Calls forward; `sizes` are those of cuDNN.
 static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
                                const OperandViews &operands,
-                               const format::FusedAttention &sizes) {
+                               const format::FusedAttention &sizes,
+                               const format::AttentionLimits &limits) {
   std::string letters = sizes.headLetters + kRowLetter;
   SmallVector<int64_t> shape;
   for (char letter : letters)
@@ -224,7 +226,7 @@ static LibraryCallOp makeFused(PatternRewriter &rewriter, AttentionOp op,
       operands.replace(op->getOperands()));
   operands.setAttributes(call);
   call->setAttr(kStatistics, rewriter.getStringAttr(letters));
-  planWorkspace(call, sizes);
+  planWorkspace(call, sizes, limits);
   return call;
 }
 
@@ -337,14 +339,15 @@ static FusedResult findResult(AttentionGradientOp op, Value result,
 static LibraryCallOp makeForward(PatternRewriter &rewriter,
                                  AttentionGradientOp op,
                                  const OperandViews &operands,
-                                 const format::FusedAttention &sizes) {
+                                 const format::FusedAttention &sizes,
+                                 const format::AttentionLimits &limits) {
   auto forward = AttentionOp::create(
       rewriter, op.getLoc(), op.getCotangent().getType(), op.getQuery(),
       op.getKey(), op.getValue(), op.getMask(), op.getBias(),
       op.getQueryDimsAttr(), op.getKeyDimsAttr(), op.getValueDimsAttr(),
       op.getMaskDimsAttr(), op.getBiasDimsAttr(), op.getCotangentDimsAttr(),
       op.getScaleAttr(), op.getFillAttr(), op.getCausalAttr());
-  LibraryCallOp call = makeFused(rewriter, forward, operands, sizes);
+  LibraryCallOp call = makeFused(rewriter, forward, operands, sizes, limits);
   rewriter.eraseOp(forward);
   return call;
 }
@@ -371,11 +374,11 @@ struct LowerAttention : OpRewritePattern<Op> {
   }
 };
 
-/// Patterns: what cuDNN computes on GPUs of a compute capability.
+/// Patterns: what cuDNN computes on a GPU.
 template <typename Op>
 struct LowerFused : OpRewritePattern<Op> {
-  LowerFused(MLIRContext *context, int capability)
-      : OpRewritePattern<Op>(context, /*benefit=*/3), capability(capability) {}
+  LowerFused(MLIRContext *context, const format::AttentionLimits &limits)
+      : OpRewritePattern<Op>(context, /*benefit=*/3), limits(limits) {}
 
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
@@ -396,7 +399,8 @@ private:
     auto sizes = describeFused(call, operands, op, why);
     if (!sizes)
       return failure();
-    replaceByCall(rewriter, op, makeFused(rewriter, op, operands, *sizes));
+    replaceByCall(rewriter, op,
+                  makeFused(rewriter, op, operands, *sizes, limits));
     return success();
   }
 
@@ -421,13 +425,13 @@ private:
       auto letters = forward->getAttrOfType<StringAttr>(kResult);
       call.inputs.push_back(
           describe(forward.getOutputs()[0].getType(), letters.getValue()));
-      auto together = format::describeFused(call, capability, why);
+      auto together = format::describeFused(call, limits, why);
       if (!together || forward->getAttrOfType<StringAttr>(kStatistics) !=
                            together->headLetters + kRowLetter)
         forward = nullptr;
     }
     if (!forward)
-      forward = makeForward(rewriter, op, operands, *sizes);
+      forward = makeForward(rewriter, op, operands, *sizes, limits);
     SmallVector<Value> values = operands.replace(op->getOperands());
     llvm::append_range(values, forward.getOutputs().take_front(2));
     LibraryCallOp gradient = makeCall(rewriter, op, kFused, types, values);
@@ -436,7 +440,7 @@ private:
     for (auto [result, name] : llvm::zip(results, names))
       gradient->setAttr(name, rewriter.getStringAttr(result.letters));
     operands.setAttributes(gradient);
-    planWorkspace(gradient, *sizes);
+    planWorkspace(gradient, *sizes, limits);
     gradient->setAttr("output", forward->getAttr(kResult));
     gradient->setAttr(kStatistics, forward->getAttr(kStatistics));
     for (auto [result, now] : llvm::zip(results, gradient.getOutputs()))
@@ -450,14 +454,14 @@ private:
                 std::string &why) const {
     format::AttentionCall copied = call;
     operands.applyTo(call);
-    if (auto sizes = format::describeFused(call, capability, why))
+    if (auto sizes = format::describeFused(call, limits, why))
       return sizes;
     call = copied;
     operands.clear(op->getOperands());
-    return format::describeFused(call, capability, why);
+    return format::describeFused(call, limits, why);
   }
 
-  int capability;
+  format::AttentionLimits limits;
 };
 
 } // namespace
@@ -469,7 +473,9 @@ void whale::populateAttentionPatterns(RewritePatternSet &patterns) {
 }
 
 void whale::populateFusedAttentionPatterns(RewritePatternSet &patterns,
-                                           int capability) {
+                                           int capability,
+                                           int64_t mostWorkspace) {
   patterns.add<LowerFused<AttentionOp>, LowerFused<AttentionGradientOp>>(
-      patterns.getContext(), capability);
+      patterns.getContext(),
+      format::AttentionLimits{capability, mostWorkspace});
 }

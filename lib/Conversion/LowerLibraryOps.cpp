@@ -37,6 +37,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/Support/MathExtras.h"
@@ -514,6 +515,36 @@ void addToOperand(RewriterBase &rewriter, stablehlo::AddOp op) {
   rewriter.replaceOp(op, product.getOutput());
 }
 
+/// Pattern: dot_general(a, b) -> convert(dot_general(convert(a), convert(b))),
+/// or so a convolution, for GPUs without arithmetic of bf16: what is stored as
+/// bf16 is computed in f32 and rounded once.
+void computeInF32(RewriterBase &rewriter, Operation *op) {
+  auto isBF16 = [](Value value) {
+    return getElementTypeOrSelf(value).isBF16();
+  };
+  Type f32 = rewriter.getF32Type();
+  rewriter.setInsertionPoint(op);
+  auto convert = [&](Value value, Type element) -> Value {
+    return stablehlo::ConvertOp::create(
+        rewriter, op->getLoc(),
+        cast<RankedTensorType>(value.getType()).clone(element), value);
+  };
+  for (OpOperand &operand : op->getOpOperands())
+    if (isBF16(operand.get())) {
+      Value wide = convert(operand.get(), f32);
+      rewriter.modifyOpInPlace(op, [&] { operand.set(wide); });
+    }
+  Value result = op->getResult(0);
+  if (isBF16(result)) {
+    rewriter.setInsertionPointAfter(op);
+    rewriter.modifyOpInPlace(op, [&] {
+      result.setType(cast<RankedTensorType>(result.getType()).clone(f32));
+    });
+    Value narrow = convert(result, rewriter.getBF16Type());
+    rewriter.replaceAllUsesExcept(result, narrow, narrow.getDefiningOp());
+  }
+}
+
 struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
   using LowerLibraryOpsBase::LowerLibraryOpsBase;
 
@@ -531,7 +562,10 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       if (isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp>(op))
         found.push_back(op);
     });
+    bool hasBF16 = bytes == 0 || format::findGpuArchitecture(bytes).hasBF16;
     for (Operation *op : found) {
+      if (!hasBF16)
+        computeInF32(rewriter, op);
       rewriter.setInsertionPoint(op);
       // What the library cannot do is left to kernels.
       if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
@@ -555,7 +589,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     if (blocks)
       populateAttentionBlockPatterns(patterns);
     if (capability > 0)
-      populateFusedAttentionPatterns(patterns, capability);
+      populateFusedAttentionPatterns(patterns, capability, workspace);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     // What calls have replaced.
     eraseDeadOps(rewriter, getOperation());

@@ -30,9 +30,10 @@ void populateLinearAlgebraPatterns(mlir::RewritePatternSet &patterns);
 void populateAttentionPatterns(mlir::RewritePatternSet &patterns);
 
 /// Adds patterns that make calls of cuDNN of what it computes on GPUs of this
-/// compute capability (90 for sm_90) and later.
+/// compute capability (90 for sm_90) and later, each with at most so many bytes
+/// besides its tensors.
 void populateFusedAttentionPatterns(mlir::RewritePatternSet &patterns,
-                                    int capability);
+                                    int capability, int64_t mostWorkspace);
 
 /// Adds patterns that make kernels for a GPU of those whose tiles fit.
 void populateAttentionBlockPatterns(mlir::RewritePatternSet &patterns);

@@ -59,7 +59,10 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
     return failure();
   EmitOptions emit(options.libraries);
   emit.target = options.target;
-  emit.gpuArchs = levels.getGpuArchs().vec();
+  emit.capabilityOf = [&](int64_t rank) {
+    return levels.getTarget(rank).capability;
+  };
+  emit.areKindsCompared = levels.areKindsCompared();
   emit.cpu = options.cpu;
   emit.name = std::move(name);
   emit.plan = step->plan;

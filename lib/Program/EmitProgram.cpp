@@ -41,6 +41,8 @@
 
 #include "mlir/IR/Threading.h"
 
+#include <set>
+
 using namespace mlir;
 
 namespace whale {
@@ -134,7 +136,11 @@ LogicalResult ProgramEmitter::gatherRanks() {
     rank.rankClass = int64_t(rankClass);
     rank.device = number;
     if (cluster) {
-      rank.kind = cluster->kindOf(number).name;
+      const DeviceKind &kind = cluster->kindOf(number);
+      rank.kind = kind.name;
+      if (isForGpu() && !kind.arch.empty())
+        program.gpuKinds[kind.name] = {
+            options.areKindsCompared ? kind.arch : "", kind.memoryBytes};
       rank.node = cluster->devices[number].node;
       rank.slowdown = cluster->devices[number].slowdown;
     }
@@ -274,6 +280,9 @@ format::RankClass ProgramEmitter::describeClass(ScheduleOp schedule) {
   format::RankClass rankClass;
   rankClass.ranks = schedule.getRanks().vec();
   rankClass.isForProcessor = schedule->hasAttr(kForProcessorAttrName);
+  if (isForGpu() && !rankClass.isForProcessor)
+    rankClass.arch =
+        format::archOf(options.capabilityOf(rankClass.ranks.front()));
   rankClass.arenaBytes =
       schedule->getAttrOfType<IntegerAttr>(kArenaBytesAttr).getInt();
   if (!options.workspaceBytes.empty() && !rankClass.isForProcessor)
@@ -409,10 +418,13 @@ LogicalResult ProgramEmitter::checkText(const format::ProgramText &text) {
   return success();
 }
 
+/// The kernels of each architecture, and which of all texts has each of them.
 LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
                                        ProgramDirectory &directory) {
-  if (kernels.getBody()->empty())
-    return success();
+  std::set<int> capabilities;
+  for (const format::RankClass &rankClass : program.classes)
+    if (!rankClass.arch.empty())
+      capabilities.insert(format::capabilityOf(rankClass.arch));
   // Files of all architectures are counted on.
   size_t first = 0;
   auto writeAll = [&](ArrayRef<std::string> contents, StringRef kind,
@@ -425,8 +437,13 @@ LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
     }
     return success();
   };
-  for (const std::string &arch : options.gpuArchs) {
-    FailureOr<Ptx> ptx = compilePtx(kernels, arch);
+  for (int capability : capabilities) {
+    std::string arch = format::archOf(capability);
+    OwningOpRef<ModuleOp> own =
+        selectKernels(kernels, /*isForProcessor=*/false, arch);
+    if (own->getBody()->empty())
+      continue;
+    FailureOr<Ptx> ptx = compilePtx(*own, arch);
     if (failed(ptx))
       return failure();
     format::GpuCode &code = program.gpu.emplace_back();
@@ -434,22 +451,20 @@ LogicalResult ProgramEmitter::writePtx(ModuleOp kernels,
     if (failed(writeAll(ptx->modules, ".ptx", code.modules)) ||
         failed(writeAll(ptx->cubins, ".cubin", code.cubins)))
       return failure();
-    first += ptx->modules.size();
-    // How they are launched is the same for all.
-    for (auto &[symbol, signature] : *program.kernelSignatures) {
+    for (auto &[symbol, signature] : *program.kernelSignatures)
       if (auto it = ptx->kernels.find(symbol); it != ptx->kernels.end()) {
         const PtxKernel &kernel = it->second;
-        signature.gpu = {int64_t(kernel.module), kernel.shape.blocks,
+        signature.gpu = {int64_t(first + kernel.module), kernel.shape.blocks,
                          kernel.shape.threads};
       }
-    }
+    first += ptx->modules.size();
   }
   return success();
 }
 
 LogicalResult ProgramEmitter::writeKernels(ProgramDirectory &directory) {
   auto kernels = module.lookupSymbol<ModuleOp>(kKernelsModuleName);
-  if (isForGpu() && failed(writePtx(*selectKernels(kernels, false), directory)))
+  if (isForGpu() && failed(writePtx(kernels, directory)))
     return failure();
   OwningOpRef<ModuleOp> ofProcessor = selectKernels(kernels, true);
   if (options.target == "cuda") {
@@ -462,7 +477,8 @@ LogicalResult ProgramEmitter::writeKernels(ProgramDirectory &directory) {
   kernelOptions.cpu = options.cpu;
   bool isNative = options.target == "cpu" || options.target == "cuda";
   if (failed(isNative ? compileKernels(kernels, path, kernelOptions)
-                      : compileEmulated(kernels, path, options.cpu)))
+                      : compileEmulated(kernels, path, options.capabilityOf(0),
+                                        options.cpu)))
     return failure();
   program.kernelFeatures = findKernelFeatures(options.cpu);
   if (llvm::Error error = directory.add(kKernelsFile))

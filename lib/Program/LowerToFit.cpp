@@ -23,7 +23,6 @@
 
 #include "LowerToFit.h"
 
-#include "MixedTargets.h"
 #include "PlanSummary.h"
 #include "Reporter.h"
 #include "RunLevels.h"
@@ -106,7 +105,7 @@ Fitter::Fitter(ModuleOp module, const LevelRunner &levels,
       cluster(levels.getCluster() ? &*levels.getCluster() : nullptr),
       fit(getMemoryFit(module)),
       scratch(libraries, cluster ? cluster->devices.size() : 1,
-              levels.getGpuWorkspace()),
+              [&levels](int64_t rank) { return levels.getGpuWorkspace(rank); }),
       firstDecision(Config(module).getNumTaskGraphs() ? "annotated"
                                                       : "placed") {
   getScratchFinder(module) = [this](ModuleOp products, const Cluster &,
@@ -160,13 +159,14 @@ StringRef Fitter::restore(Snapshot snapshot) {
 /// are lowered as a program is. What is said of it, and errors, are there
 /// again.
 int64_t Fitter::findScratch(ModuleOp products, int64_t device) {
-  bool isForProcessor = levels.isGpu() && findProcessors(*cluster).test(device);
+  bool isForProcessor =
+      levels.isGpu() && levels.getTarget(device).isForProcessor;
   ScopedDiagnosticHandler quiet(products.getContext(),
                                 [](Diagnostic &) { return success(); });
-  if (failed(levels.lowerProducts(products, isForProcessor)))
+  if (failed(levels.lowerProducts(products, device)))
     return 0;
   return scratch.find(llvm::to_vector(products.getOps<FunctionOpInterface>()),
-                      levels.isCpu() || isForProcessor);
+                      levels.isCpu() || isForProcessor, device);
 }
 
 /// Finds what devices need: where one lacks memory, with transfers that start

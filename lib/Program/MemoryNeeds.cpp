@@ -93,7 +93,8 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
       if (buffer.contains("result"))
         need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
     need.scratchBytes = scratch.find(
-        functions, isCpu || schedule->hasAttr(kForProcessorAttrName));
+        functions, isCpu || schedule->hasAttr(kForProcessorAttrName),
+        schedule.getRanks().front());
     need.bytes += need.resultBytes + need.constantBytes + need.scratchBytes;
     for (int64_t rank : schedule.getRanks())
       if (rank >= 0 && size_t(rank) < needs.size())

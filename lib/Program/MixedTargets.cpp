@@ -7,10 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // In: a partitioned module whose ranks are of several kinds. Out: the same with
-// kernels, of which each is for GPUs or for the processor. A class whose ranks
-// are on both becomes two. The classes of the processor are lowered in a module
-// of their own, with the segments that they call; what the two modules name
-// alike gets another name when they are joined.
+// kernels, of which each is for GPUs of one architecture or for the processor:
+// what libraries take, and so what is a kernel, differs. A class whose ranks
+// are on several of these targets becomes as many. The classes of each target
+// are lowered in a module of their own, with the segments that they call; what
+// modules name alike gets other names when they are joined.
+//
+// Cost: a copy of the module for each further target, and its lowering.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +22,19 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/SymbolTable.h"
+#include "whale/Dialect/Whale/IR/GpuArchAttribute.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/BitVector.h"
+
+#include <map>
+#include <set>
 
 using namespace mlir;
 
 namespace whale {
-
-static constexpr StringRef kSuffix = "_on_cpu";
 
 llvm::BitVector findProcessors(const Cluster &cluster) {
   llvm::BitVector processors(cluster.devices.size());
@@ -40,31 +46,54 @@ llvm::BitVector findProcessors(const Cluster &cluster) {
   return processors;
 }
 
-/// Marks the classes of the processor, once each class is of one target.
-static void divideClasses(ModuleOp module, const llvm::BitVector &processors) {
+/// What names of a target's functions end with; nothing for the first one.
+static std::string suffixOf(const RankTarget &target) {
+  return target.isForProcessor ? "_on_cpu"
+                               : "_on_" + format::archOf(target.capability);
+}
+
+static void mark(Operation *op, const RankTarget &target) {
+  Builder b(op->getContext());
+  if (target.isForProcessor)
+    op->setAttr(kForProcessorAttrName, b.getUnitAttr());
+  else
+    op->setAttr(kGpuArchAttrName,
+                b.getStringAttr(format::archOf(target.capability)));
+}
+
+static RankTarget getTarget(Operation *op) {
+  auto arch = op->getAttrOfType<StringAttr>(kGpuArchAttrName);
+  return {op->hasAttr(kForProcessorAttrName),
+          arch ? format::capabilityOf(arch.str()) : 0};
+}
+
+/// Marks the classes, once each is of one target.
+static void
+divideClasses(ModuleOp module,
+              llvm::function_ref<RankTarget(int64_t rank)> targetOf) {
   for (ScheduleOp schedule : getRankClasses(module)) {
     OpBuilder b(schedule);
-    SmallVector<int64_t> onGpus, onCpus;
+    std::map<RankTarget, SmallVector<int64_t>> ranks;
     for (int64_t rank : schedule.getRanks())
-      (processors[rank] ? onCpus : onGpus).push_back(rank);
-    if (onCpus.empty())
-      continue;
-    if (!onGpus.empty()) {
-      schedule.setRanks(onGpus);
-      b.setInsertionPointAfter(schedule);
-      auto other = cast<ScheduleOp>(b.clone(*schedule));
-      other.setSymName((schedule.getSymName() + kSuffix).str());
-      other.setRanks(onCpus);
-      schedule = other;
+      ranks[targetOf(rank)].push_back(rank);
+    std::string name = schedule.getSymName().str();
+    for (const auto &[target, own] : ranks) {
+      if (target != ranks.begin()->first) {
+        b.setInsertionPointAfter(schedule);
+        schedule = cast<ScheduleOp>(b.clone(*schedule));
+        schedule.setSymName(name + suffixOf(target));
+        schedule->removeAttr(kGpuArchAttrName);
+      }
+      schedule.setRanks(own);
+      mark(schedule, target);
     }
-    schedule->setAttr(kForProcessorAttrName, b.getUnitAttr());
   }
 }
 
 /// Leaves the classes of a target, and the segments that they call.
-static void keep(ModuleOp module, bool isForProcessor) {
+static void keep(ModuleOp module, const RankTarget &target) {
   for (ScheduleOp schedule : getRankClasses(module))
-    if (schedule->hasAttr(kForProcessorAttrName) != isForProcessor)
+    if (getTarget(schedule) != target)
       schedule.erase();
   bool isChanged = true;
   while (std::exchange(isChanged, false))
@@ -78,13 +107,13 @@ static void keep(ModuleOp module, bool isForProcessor) {
 }
 
 /// Gives all schedules and functions of a module names of their own.
-static void rename(ModuleOp module) {
+static void rename(ModuleOp module, StringRef suffix) {
   MLIRContext *context = module.getContext();
   llvm::DenseMap<StringAttr, StringAttr> names;
   module.walk([&](FunctionOpInterface function) {
     StringAttr name = function.getNameAttr();
-    if (!name.getValue().ends_with(kSuffix))
-      names[name] = StringAttr::get(context, name.getValue() + kSuffix);
+    if (!name.getValue().ends_with(suffix))
+      names[name] = StringAttr::get(context, name.getValue() + suffix);
   });
   // Kernels are named by launches and by attributes of calls.
   AttrTypeReplacer replacer;
@@ -102,12 +131,12 @@ static void rename(ModuleOp module) {
   });
 }
 
-/// Moves what `other` has, which was lowered for the processor, and its
-/// kernels to `module`.
+static ModuleOp kernelsOf(ModuleOp module) {
+  return module.lookupSymbol<ModuleOp>(kKernelsModuleName);
+}
+
+/// Moves what `other` has, and its kernels, to `module`.
 static void join(ModuleOp module, ModuleOp other) {
-  auto kernelsOf = [](ModuleOp op) {
-    return op.lookupSymbol<ModuleOp>(kKernelsModuleName);
-  };
   Operation *last = nullptr;
   for (auto function : module.getOps<FunctionOpInterface>())
     last = function;
@@ -118,26 +147,35 @@ static void join(ModuleOp module, ModuleOp other) {
   }
   ModuleOp kernels = kernelsOf(module);
   for (func::FuncOp kernel :
-       llvm::make_early_inc_range(kernelsOf(other).getOps<func::FuncOp>())) {
-    kernel->setAttr(kForProcessorAttrName, UnitAttr::get(module.getContext()));
+       llvm::make_early_inc_range(kernelsOf(other).getOps<func::FuncOp>()))
     kernel->moveBefore(kernels.getBody(), kernels.getBody()->end());
-  }
 }
 
-LogicalResult
-lowerByTarget(ModuleOp module, const Cluster &cluster,
-              llvm::function_ref<LogicalResult(ModuleOp, bool)> lower) {
-  llvm::BitVector processors = findProcessors(cluster);
-  if (processors.none())
-    return lower(module, false);
-  divideClasses(module, processors);
-  OwningOpRef<ModuleOp> other = module.clone();
-  keep(module, false);
-  keep(*other, true);
-  if (failed(lower(module, false)) || failed(lower(*other, true)))
-    return failure();
-  rename(*other);
-  join(module, *other);
+LogicalResult lowerByTarget(
+    ModuleOp module, llvm::function_ref<RankTarget(int64_t rank)> targetOf,
+    llvm::function_ref<LogicalResult(ModuleOp, const RankTarget &)> lower) {
+  std::set<RankTarget> targets;
+  for (ScheduleOp schedule : getRankClasses(module))
+    for (int64_t rank : schedule.getRanks())
+      targets.insert(targetOf(rank));
+  if (targets.size() <= 1)
+    return lower(module, targets.empty() ? RankTarget() : *targets.begin());
+  divideClasses(module, targetOf);
+  std::vector<OwningOpRef<ModuleOp>> others;
+  for (size_t i = 1; i < targets.size(); ++i)
+    others.push_back(module.clone());
+  for (auto [number, target] : llvm::enumerate(targets)) {
+    ModuleOp part = number ? *others[number - 1] : module;
+    keep(part, target);
+    if (failed(lower(part, target)))
+      return failure();
+    for (auto kernel : kernelsOf(part).getOps<func::FuncOp>())
+      mark(kernel, target);
+    if (number == 0)
+      continue;
+    rename(part, suffixOf(target));
+    join(module, part);
+  }
   return success();
 }
 

@@ -10,7 +10,7 @@
 // module at the next level, and its text where phases are dumped.
 //
 // Pipelines.cpp says what runs; this adds what depends on the target: which of
-// two pipelines, what libraries have for its architectures, and the processor's
+// two pipelines, what libraries have for its architecture, and each target's
 // part of a mixed cluster by itself. Cost: that of the passes.
 //
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,6 @@
 #include "RunLevels.h"
 
 #include "ChannelEmitter.h"
-#include "MixedTargets.h"
 #include "Reporter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
@@ -26,6 +25,8 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Program/EmitProgram.h"
+#include "whale/ProgramFormat/FusedAttention.h"
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/ProgramFormat/Libraries.h"
 #include "whale/Support/WriteFile.h"
 #include "whale/Target/CPU/CompileKernels.h"
@@ -34,7 +35,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
-#include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -70,11 +71,25 @@ bool LevelRunner::isCpu() const {
   return options.target == "cpu" || options.target == "cuda-emulated";
 }
 
-int64_t LevelRunner::getGpuWorkspace() const {
+RankTarget LevelRunner::getTarget(int64_t rank) const {
+  if (size_t(rank) < processors.size() && processors.test(rank))
+    return {/*isForProcessor=*/true};
+  if (!options.gpuArch.empty())
+    return {false, format::capabilityOf(options.gpuArch)};
+  // What is wrong with other ranks is said where they are checked.
+  bool hasKind = cluster && size_t(rank) < cluster->devices.size();
+  if (hasKind && !cluster->kindOf(rank).arch.empty())
+    return {false, format::capabilityOf(cluster->kindOf(rank).arch)};
+  return {false, defaultCapability};
+}
+
+int64_t LevelRunner::getGpuWorkspace(int64_t rank) const {
   if (!isGpu() || isCpu())
     return 0;
-  return options.libraries.gpuProductWorkspace(
-      format::capabilityOf(gpuArchs.back()));
+  RankTarget target = getTarget(rank);
+  return target.isForProcessor
+             ? 0
+             : options.libraries.gpuProductWorkspace(target.capability);
 }
 
 LogicalResult LevelRunner::checkTarget() const {
@@ -100,30 +115,28 @@ LogicalResult LevelRunner::setCluster(ModuleOp module) {
     cluster = op.getCluster();
   if (!isGpu())
     return success();
-  gpuArchs = {options.gpuArch.empty() ? "sm_90" : options.gpuArch};
-  if (!options.gpuArch.empty() || !cluster)
+  if (!cluster)
     return success();
-  // From the lowest one on.
-  std::map<int, const DeviceKind *> kinds;
+  processors = findProcessors(*cluster);
+  std::set<int> capabilities;
   for (size_t device = 0; device < cluster->devices.size(); ++device) {
     const DeviceKind &kind = cluster->kindOf(device);
-    if (!kind.arch.empty())
-      kinds.emplace(format::capabilityOf(kind.arch), &kind);
-  }
-  for (const auto &[number, kind] : kinds)
-    if (!isGpuArchitecture(kind->arch))
+    if (kind.arch.empty())
+      continue;
+    if (options.gpuArch.empty() && !isGpuArchitecture(kind.arch))
       return module.emitError("devices of kind '")
-             << kind->name << "' run " << kind->arch
+             << kind.name << "' run " << kind.arch
              << ", for which no kernels can be compiled, only for "
              << llvm::join(getGpuArchitectures(), ", ");
-  if (kinds.empty())
+    capabilities.insert(format::capabilityOf(kind.arch));
+  }
+  if (!options.gpuArch.empty() || capabilities.empty())
     return success();
-  gpuArchs.clear();
-  for (const auto &[number, kind] : kinds)
-    gpuArchs.push_back(kind->arch);
-  if (kinds.size() > 1)
+  defaultCapability = *capabilities.begin();
+  if (capabilities.size() > 1)
     emitRemark(module.getLoc())
-        << "kernels: compiled for each of " << llvm::join(gpuArchs, ", ");
+        << "kernels: compiled for each of "
+        << llvm::join(llvm::map_range(capabilities, format::archOf), ", ");
   return success();
 }
 
@@ -143,17 +156,37 @@ static std::string addOption(StringRef pipeline, StringRef pass,
   return (before + "{" + option + (hasMore ? " " : "}") + after).str();
 }
 
-/// The pipeline with what libraries have for the lowest architecture (the
-/// emulator has no cuDNN, and no epilogues), and with what is to be explained.
-std::string LevelRunner::withOptions(StringRef pipeline) const {
+/// What a call of attention may take on any GPU of the target.
+int64_t LevelRunner::getAttentionWorkspace(const RankTarget &target) const {
+  // Where the cluster says nothing of GPUs, as the larger ones have.
+  constexpr int64_t unknownBytes = int64_t(80) << 30;
+  if (!cluster)
+    return format::mostAttentionWorkspace(unknownBytes);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (size_t device = 0; device < cluster->devices.size(); ++device) {
+    if (getTarget(device) != target)
+      continue;
+    const DeviceKind &kind = cluster->kindOf(device);
+    least =
+        std::min(least, kind.arch.empty() ? unknownBytes : kind.memoryBytes);
+  }
+  return format::mostAttentionWorkspace(least);
+}
+
+/// The pipeline with what libraries have for the target (the emulator has no
+/// cuDNN, and no epilogues), and with what is to be explained.
+std::string LevelRunner::withOptions(StringRef pipeline,
+                                     const RankTarget &target) const {
   std::string text = pipeline.str();
   if (pipeline.contains("whale-lower-library-ops{")) {
-    std::string capability =
-        std::to_string(format::capabilityOf(gpuArchs.front()));
+    std::string capability = std::to_string(target.capability);
     text = addOption(text, "whale-lower-library-ops", "bytes=" + capability);
-    if (!isCpu())
+    if (!isCpu()) {
       for (StringRef pass : {"whale-lower-library-ops", "whale-form-epilogues"})
         text = addOption(text, pass, "capability=" + capability);
+      text = addOption(text, "whale-lower-library-ops",
+                       "workspace=" + Twine(getAttentionWorkspace(target)));
+    }
   } else if (pipeline.contains("whale-lower-library-ops") &&
              llvm::is_contained(findKernelFeatures(options.cpu),
                                 "avx512vnni")) {
@@ -165,9 +198,10 @@ std::string LevelRunner::withOptions(StringRef pipeline) const {
 }
 
 LogicalResult LevelRunner::runPasses(ModuleOp module, const Level &level,
-                                     StringRef pipeline) const {
+                                     StringRef pipeline,
+                                     const RankTarget &target) const {
   PassManager manager(module.getContext());
-  if (failed(parsePassPipeline(withOptions(pipeline), manager)))
+  if (failed(parsePassPipeline(withOptions(pipeline, target), manager)))
     return module.emitError("the pipeline of level '")
            << level.name << "' names an unknown pass";
   configureVerifier(manager);
@@ -177,18 +211,42 @@ LogicalResult LevelRunner::runPasses(ModuleOp module, const Level &level,
                  (level.isVerified && failed(verify(module))));
 }
 
+/// Says what is computed in a wider type than it is stored in.
+static void explainTypes(ModuleOp module, const RankTarget &target) {
+  if (target.isForProcessor ||
+      format::findGpuArchitecture(target.capability).hasBF16)
+    return;
+  auto isBF16 = [](Type type) { return getElementTypeOrSelf(type).isBF16(); };
+  auto found = module.walk([&](Operation *op) {
+    return llvm::any_of(op->getResultTypes(), isBF16) ||
+                   llvm::any_of(op->getOperandTypes(), isBF16)
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  if (found.wasInterrupted())
+    emitRemark(module.getLoc())
+        << "bf16: " << format::archOf(target.capability)
+        << " has no arithmetic of bf16: what is stored as bf16 is computed in "
+           "f32, in kernels and by libraries";
+}
+
 LogicalResult LevelRunner::run(ModuleOp module, const Level &level) const {
   bool isKernels = level.name == kKernelsLevel;
   // What follows looks at each piece, to say what transfers take.
   if (isKernels && failed(checkPieces(module)))
     return failure();
-  auto lowerFor = [&](ModuleOp part, bool isForProcessor) {
-    bool isOwn = isGpu() && !isForProcessor && !level.gpuPipeline.empty();
-    return runPasses(part, level, isOwn ? level.gpuPipeline : level.pipeline);
+  auto lowerFor = [&](ModuleOp part, const RankTarget &target) {
+    bool isOwn =
+        isGpu() && !target.isForProcessor && !level.gpuPipeline.empty();
+    if (isOwn && isKernels)
+      explainTypes(part, target);
+    return runPasses(part, level, isOwn ? level.gpuPipeline : level.pipeline,
+                     target);
   };
   bool isByTarget = isGpu() && isKernels && cluster;
-  if (failed(isByTarget ? lowerByTarget(module, *cluster, lowerFor)
-                        : lowerFor(module, false)))
+  auto targetOf = [&](int64_t rank) { return getTarget(rank); };
+  if (failed(isByTarget ? lowerByTarget(module, targetOf, lowerFor)
+                        : lowerFor(module, getTarget(0))))
     return failure();
   return dump(module, level);
 }
@@ -203,10 +261,11 @@ LogicalResult LevelRunner::delayTransfers(ModuleOp module) const {
 }
 
 LogicalResult LevelRunner::lowerProducts(ModuleOp products,
-                                         bool isForProcessor) const {
+                                         int64_t device) const {
   PassManager manager(products.getContext());
-  StringRef pipeline = getProductPipeline(isGpu() && !isForProcessor);
-  if (failed(parsePassPipeline(withOptions(pipeline), manager)))
+  RankTarget target = getTarget(device);
+  StringRef pipeline = getProductPipeline(isGpu() && !target.isForProcessor);
+  if (failed(parsePassPipeline(withOptions(pipeline, target), manager)))
     llvm::report_fatal_error("the pipeline names an unknown pass");
   return manager.run(products);
 }

@@ -9,8 +9,8 @@
 #ifndef WHALE_LIB_PROGRAM_RUNLEVELS_H
 #define WHALE_LIB_PROGRAM_RUNLEVELS_H
 
+#include "MixedTargets.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "whale/Cluster/Cluster.h"
 #include "whale/Program/Compile.h"
 
 #include <optional>
@@ -37,15 +37,16 @@ public:
 
   /// Nothing if the module has none.
   const std::optional<Cluster> &getCluster() const { return cluster; }
-  /// Those that kernels are compiled for, from the lowest on; none for a target
-  /// without GPUs.
-  llvm::ArrayRef<std::string> getGpuArchs() const { return gpuArchs; }
+  /// What a rank computes on, in a program for GPUs.
+  RankTarget getTarget(int64_t rank) const;
+  /// Whether the architecture is that of a rank's kind, not one that was asked
+  /// for instead of it.
+  bool areKindsCompared() const { return isGpu() && options.gpuArch.empty(); }
   bool isGpu() const;
   /// Whether ranks run on the processor, those of a GPU's emulator included.
   bool isCpu() const;
-  /// Bytes that a rank on a GPU takes for its products, on the newest of
-  /// several kinds; 0 for other targets.
-  int64_t getGpuWorkspace() const;
+  /// Bytes that a rank on a GPU takes for its products; 0 on the processor.
+  int64_t getGpuWorkspace(int64_t rank) const;
 
   /// Lowers the module to the level, from the one before, and dumps it.
   llvm::LogicalResult run(mlir::ModuleOp module, const Level &level) const;
@@ -54,7 +55,7 @@ public:
   llvm::LogicalResult delayTransfers(mlir::ModuleOp module) const;
   /// Decides how products and convolutions are computed, as in a program.
   llvm::LogicalResult lowerProducts(mlir::ModuleOp products,
-                                    bool isForProcessor) const;
+                                    int64_t device) const;
   /// Writes the module as it came, before all levels, if this is asked for.
   llvm::LogicalResult dumpInput(mlir::ModuleOp module) const {
     return dump(module, "input", 0);
@@ -62,8 +63,11 @@ public:
 
 private:
   llvm::LogicalResult runPasses(mlir::ModuleOp module, const Level &level,
-                                llvm::StringRef pipeline) const;
-  std::string withOptions(llvm::StringRef pipeline) const;
+                                llvm::StringRef pipeline,
+                                const RankTarget &target = {}) const;
+  std::string withOptions(llvm::StringRef pipeline,
+                          const RankTarget &target) const;
+  int64_t getAttentionWorkspace(const RankTarget &target) const;
   llvm::LogicalResult dump(mlir::ModuleOp module, llvm::StringRef phase,
                            unsigned number) const;
   llvm::LogicalResult dump(mlir::ModuleOp module, const Level &level) const {
@@ -74,7 +78,11 @@ private:
   const CompileOptions &options;
   Reporter &reporter;
   std::optional<Cluster> cluster;
-  std::vector<std::string> gpuArchs;
+  /// Where ranks are on both, those on the processor.
+  llvm::BitVector processors;
+  /// Of ranks whose kind names no architecture: the lowest that another one
+  /// has.
+  int defaultCapability = 90;
 };
 
 } // namespace whale

@@ -17,8 +17,9 @@ using namespace mlir;
 namespace whale {
 
 int64_t ScratchNeeds::find(ArrayRef<FunctionOpInterface> functions,
-                           bool isOnProcessor) {
-  return isOnProcessor ? findOnProcessor(functions) : findOnGpu(functions);
+                           bool isOnProcessor, int64_t rank) {
+  return isOnProcessor ? findOnProcessor(functions)
+                       : findOnGpu(functions, rank);
 }
 
 int64_t ScratchNeeds::findOnProcessor(ArrayRef<FunctionOpInterface> functions) {
@@ -55,11 +56,12 @@ int64_t ScratchNeeds::findOnProcessor(ArrayRef<FunctionOpInterface> functions) {
 }
 
 /// The most that a library of a GPU may use for one of the operations.
-int64_t ScratchNeeds::findOnGpu(ArrayRef<FunctionOpInterface> functions) const {
+int64_t ScratchNeeds::findOnGpu(ArrayRef<FunctionOpInterface> functions,
+                                int64_t rank) const {
   int64_t most = 0;
   auto find = [&](Operation *op) -> int64_t {
     if (isa<MatmulOp>(op))
-      return gpuWorkspace;
+      return gpuWorkspace(rank);
     if (auto convolution = dyn_cast<ConvolutionOp>(op))
       return libraries.gpuWorkspace(toFormat(convolution)).value_or(0);
     auto call = dyn_cast<LibraryCallOp>(op);

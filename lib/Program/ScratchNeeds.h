@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/ProgramFormat/Libraries.h"
 
+#include <functional>
 #include <map>
 
 namespace whale {
@@ -21,26 +22,28 @@ namespace whale {
 class ScratchNeeds {
 public:
   /// So many ranks share the processor. All products of a rank on a GPU take
-  /// `gpuWorkspace` bytes.
+  /// `gpuWorkspace(rank)` bytes.
   ScratchNeeds(const format::Libraries &libraries, int64_t ranks,
-               int64_t gpuWorkspace)
-      : libraries(libraries), ranks(ranks), gpuWorkspace(gpuWorkspace) {}
+               std::function<int64_t(int64_t rank)> gpuWorkspace)
+      : libraries(libraries), ranks(ranks),
+        gpuWorkspace(std::move(gpuWorkspace)) {}
 
   /// The bytes of a rank that computes these functions, on the processor or on
   /// a GPU.
   int64_t find(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
-               bool isOnProcessor);
+               bool isOnProcessor, int64_t rank);
 
 private:
   int64_t findOnProcessor(llvm::ArrayRef<mlir::FunctionOpInterface> functions);
-  int64_t findOnGpu(llvm::ArrayRef<mlir::FunctionOpInterface> functions) const;
+  int64_t findOnGpu(llvm::ArrayRef<mlir::FunctionOpInterface> functions,
+                    int64_t rank) const;
 
   /// Operations with equal attributes and types ask for the same.
   using Key = std::pair<const void *, std::vector<const void *>>;
 
   const format::Libraries &libraries;
   int64_t ranks;
-  int64_t gpuWorkspace;
+  std::function<int64_t(int64_t rank)> gpuWorkspace;
   std::map<Key, format::ScratchSizes> known;
 };
 

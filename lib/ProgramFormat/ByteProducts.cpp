@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/ProgramFormat/Products.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ int64_t stepOfBytes(const Matmul &matmul) {
 }
 
 const char *findLackOfBytes(const Matmul &op, int capability) {
-  constexpr int leastForF8 = 89;
+  const GpuArchitecture &arch = findGpuArchitecture(capability);
   // So many products of -128 and -128 do not leave i32: whether the library
   // saturates or wraps round does not matter.
   constexpr int64_t mostTerms = 131071;
@@ -37,12 +38,14 @@ const char *findLackOfBytes(const Matmul &op, int capability) {
       return "its result is not i32";
     if (op.k > mostTerms)
       return "its sums may leave i32";
+    if (!arch.hasI8Products)
+      return "products of i8 are for sm_75 and later";
   } else {
     if (type != DType::F32 && type != DType::BF16 && type != DType::F16)
       return "its result is not f32, bf16 or f16";
     if (op.lhsType == DType::F8E5M2 && op.rhsType == DType::F8E5M2)
       return "both operands are f8E5M2";
-    if (capability < leastForF8)
+    if (!arch.hasF8Products)
       return "products of f8 are for sm_89 and later";
   }
   if (op.m < 2 || op.n < 2 || op.k < 1)

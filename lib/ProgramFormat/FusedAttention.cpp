@@ -15,13 +15,15 @@
 //
 // Cost: at most cubic in the dimensions that are heads, of which a call has
 // few, times its tensors. The choice of a part whose workspace is small enough
-// tries each number of parts up to that of samples and heads.
+// tries each number of parts up to that of samples and heads of keys.
 //
 //===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/FusedAttention.h"
 
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/ProgramFormat/Layout.h"
+#include "whale/ProgramFormat/Limits.h"
 
 #include <algorithm>
 #include <map>
@@ -125,12 +127,13 @@ std::optional<Axes> divide(std::vector<Axis> axes, size_t tensors) {
 static std::string findLack(const AttentionCall &call, int capability,
                             const FusedAttention &sizes, int64_t values) {
   auto text = [](int64_t number) { return std::to_string(number); };
-  if (capability < 80)
+  const GpuArchitecture &arch = findGpuArchitecture(capability);
+  int64_t most =
+      call.isGradient ? arch.attentionGradientFeatures : arch.attentionFeatures;
+  if (most == 0)
     return "cuDNN's attention is for sm_80 and later";
   if (call.hasMask || call.hasBias)
     return "it has a mask or a bias that is a tensor";
-  bool isHopper = capability >= 90 && capability < 100;
-  int64_t most = isHopper || !call.isGradient ? 256 : 128;
   if (sizes.features != values || sizes.features % 8 != 0 ||
       sizes.features > most)
     return "its heads have " + text(sizes.features) + " and " + text(values) +
@@ -151,8 +154,9 @@ static std::string findLack(const AttentionCall &call, int capability,
   return "";
 }
 
-std::optional<FusedAttention> describeFused(const AttentionCall &call,
-                                            int capability, std::string &why) {
+/// With the four dimensions of each tensor, whatever it takes besides.
+static std::optional<FusedAttention>
+describeTensors(const AttentionCall &call, int capability, std::string &why) {
   std::vector<const AttentionCall::Tensor *> tensors;
   for (const auto &tensor : call.inputs)
     tensors.push_back(&tensor);
@@ -248,6 +252,33 @@ std::optional<FusedAttention> describeFused(const AttentionCall &call,
   return result;
 }
 
+int64_t mostAttentionWorkspace(int64_t memoryBytes) {
+  // Of a head of 32,768 rows and keys it is 2 GiB: what a device of 80 GB can
+  // spare, as a program without attention in parts would use more.
+  constexpr int64_t share = 32;
+  return std::max(mostWorkspace, memoryBytes / share);
+}
+
+std::optional<FusedAttention> describeFused(const AttentionCall &call,
+                                            const AttentionLimits &limits,
+                                            std::string &why) {
+  auto result = describeTensors(call, limits.capability, why);
+  if (!result || choosePart(*result, limits.mostWorkspace))
+    return result;
+  why = "a head of " + std::to_string(result->rows) + " rows and " +
+        std::to_string(result->keys) +
+        " keys would take more than its workspace of " +
+        std::to_string(limits.mostWorkspace) + " bytes";
+  return std::nullopt;
+}
+
+int64_t findPartialBytes(const FusedAttention &part) {
+  if (part.keyParts == 1)
+    return 0;
+  constexpr int64_t elementBytes = 2;
+  return 2 * part.keyParts * part.keys * part.features * elementBytes;
+}
+
 int64_t findWorkspace(const FusedAttention &part) {
   // Of what is small: sums and statistics of a gradient's rows, and a margin.
   constexpr int64_t small = 1 << 20, rowBytes = 2 * sizeof(float);
@@ -259,21 +290,42 @@ int64_t findWorkspace(const FusedAttention &part) {
   // And cotangents of keys and values before they are summed.
   if (part.heads != part.keyHeads)
     pairs += 2 * part.keys * part.features;
-  return small + part.samples * part.heads * (2 * pairs + part.rows * rowBytes);
+  return small + findPartialBytes(part) +
+         part.samples * part.heads * (2 * pairs + part.rows * rowBytes);
 }
 
-FusedAttention choosePart(const FusedAttention &all, int64_t mostWorkspace) {
+/// One head of queries, of those that share a head of keys.
+static FusedAttention takeOneHead(const FusedAttention &all) {
   FusedAttention part = all;
-  auto divide = [&](int64_t &extent, int64_t whole) {
-    for (int64_t count = 1;
-         count <= whole && findWorkspace(part) > mostWorkspace; ++count)
-      if (whole % count == 0)
-        extent = whole / count;
-  };
-  divide(part.samples, all.samples);
-  if (all.heads == all.keyHeads)
-    divide(part.heads, all.heads);
-  part.keyHeads = std::min(part.keyHeads, part.heads);
+  part.samples = part.heads = part.keyHeads = 1;
+  part.keyParts = all.heads / all.keyHeads;
+  for (size_t result : {1, 2})
+    part.results[result] = {all.keys * all.features, all.keys * all.features,
+                            all.features};
+  return part;
+}
+
+std::optional<FusedAttention> choosePart(const FusedAttention &all,
+                                         int64_t most) {
+  FusedAttention part = all;
+  int64_t wanted = std::min(most, mostWorkspace);
+  auto fits = [&] { return findWorkspace(part) <= wanted; };
+  for (int64_t count = 1; count <= all.samples && !fits(); ++count)
+    if (all.samples % count == 0)
+      part.samples = all.samples / count;
+  // Heads of queries go with the head of keys that they share.
+  for (int64_t count = 1; count <= all.keyHeads && !fits(); ++count)
+    if (all.keyHeads % count == 0) {
+      part.keyHeads = all.keyHeads / count;
+      part.heads = all.heads / count;
+    }
+  // As many as the kernel that sums has operands for.
+  constexpr int64_t mostSharing = 256;
+  int64_t sharing = all.heads / all.keyHeads;
+  if (!fits() && sharing > 1 && sharing <= mostSharing)
+    part = takeOneHead(all);
+  if (findWorkspace(part) > most)
+    return std::nullopt;
   return part;
 }
 

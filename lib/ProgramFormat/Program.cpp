@@ -32,6 +32,15 @@ std::string_view name(Role role) {
   return names[static_cast<size_t>(role)];
 }
 
+std::pair<size_t, size_t> findModule(const std::vector<GpuCode> &codes,
+                                     int64_t module) {
+  auto rest = static_cast<size_t>(module);
+  size_t code = 0;
+  while (rest >= codes[code].modules.size())
+    rest -= codes[code++].modules.size();
+  return {code, rest};
+}
+
 std::vector<Extent> extentsOf(const Function &function, Space space) {
   std::vector<Extent> extents;
   for (const BufferInfo &buffer : function.buffers) {

@@ -214,9 +214,11 @@ BufferInfo ProgramReader::readBuffer(const Field &field,
 void ProgramReader::readClass(const Field &field, size_t number) {
   RankClass &rankClass = program.classes[number];
   if (auto target = field.find("target")) {
-    if (program.target != "cuda" || target->text() != "cpu")
-      target->fail("must be 'cpu', in a program for 'cuda'");
-    rankClass.isForProcessor = true;
+    if (program.target != "cuda")
+      target->fail("only a program for 'cuda' has it");
+    rankClass.isForProcessor = target->text() == "cpu";
+    if (!rankClass.isForProcessor)
+      rankClass.arch = readArchitecture(*target);
   }
   rankClass.arenaBytes = field.at("arena_bytes").integer(0, int64_t(1) << 56);
   if (auto workspace = field.find("workspace_bytes"))

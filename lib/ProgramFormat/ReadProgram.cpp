@@ -233,14 +233,30 @@ static std::optional<File> readFile(const Field &root, const std::string &key) {
   return file;
 }
 
+std::string readArchitecture(const Field &field) {
+  std::string arch(field.text());
+  bool isNumber = arch.starts_with("sm_") && arch.size() <= 6;
+  for (size_t i = 3; isNumber && i < arch.size(); ++i)
+    isNumber = arch[i] >= '0' && arch[i] <= '9';
+  if (!isNumber || arch.size() < 5)
+    field.fail("must be an architecture such as 'sm_90'");
+  return arch;
+}
+
+static std::map<std::string, GpuKind> readGpuKinds(const Field &field) {
+  std::map<std::string, GpuKind> kinds;
+  for (const auto &[name, entry] : field.members()) {
+    GpuKind &kind = kinds[name];
+    kind.memoryBytes = entry.at("memory_bytes").integer(0, int64_t(1) << 56);
+    if (std::optional<Field> arch = entry.find("arch"))
+      kind.arch = readArchitecture(*arch);
+  }
+  return kinds;
+}
+
 static GpuCode readGpuCode(const Field &root, const Field &field) {
   GpuCode code;
-  code.arch = field.at("arch").text();
-  bool isNumber = code.arch.starts_with("sm_") && code.arch.size() <= 6;
-  for (size_t i = 3; isNumber && i < code.arch.size(); ++i)
-    isNumber = code.arch[i] >= '0' && code.arch[i] <= '9';
-  if (!isNumber || code.arch.size() < 5)
-    field.at("arch").fail("must be an architecture such as 'sm_90'");
+  code.arch = readArchitecture(field.at("arch"));
   std::optional<Field> hashes = root.find("hashes");
   auto readFiles = [&](const Field &names, std::vector<File> &files) {
     for (size_t i = 0; i < names.size(); ++i) {
@@ -267,8 +283,6 @@ static std::vector<GpuCode> readGpuCodes(const Field &root,
     GpuCode code = readGpuCode(root, field[i]);
     if (i > 0 && code.capability() <= codes.back().capability())
       field[i].at("arch").fail("must be later than that before it");
-    if (i > 0 && code.modules.size() != codes[0].modules.size())
-      field[i].at("modules").fail("must be as many as for the first");
     codes.push_back(std::move(code));
   }
   return codes;
@@ -296,6 +310,9 @@ static std::map<std::string, KernelSignature>
 readSignatures(const Field &field, const std::vector<GpuCode> &codes,
                bool isMixed) {
   std::map<std::string, KernelSignature> result;
+  size_t modules = 0;
+  for (const GpuCode &code : codes)
+    modules += code.modules.size();
   for (const auto &[symbol, entry] : field.members()) {
     std::vector<int64_t> bytes = entry.at("bytes").integers();
     auto inputs = static_cast<size_t>(
@@ -303,8 +320,7 @@ readSignatures(const Field &field, const std::vector<GpuCode> &codes,
     KernelSignature &signature = result[symbol];
     signature = {inputs, std::move(bytes), entry.at("extent").integer()};
     if (!codes.empty() && (!isMixed || entry.find("gpu")))
-      signature.gpu = readGpuLaunch(entry.at("gpu"), signature.extent,
-                                    codes[0].modules.size());
+      signature.gpu = readGpuLaunch(entry.at("gpu"), signature.extent, modules);
   }
   return result;
 }
@@ -396,8 +412,11 @@ void ProgramReader::read() {
     program.gpu = readGpuCodes(root, *gpu);
   if (!program.gpu.empty() && program.target != "cuda")
     root.at("gpu").fail("only a program for 'cuda' has it");
+  if (auto kinds = root.find("gpu_kinds"))
+    program.gpuKinds = readGpuKinds(*kinds);
   bool isMixed = needed || std::ranges::any_of(classes, [](const auto &entry) {
-                   return entry.second.find("target").has_value();
+                   auto target = entry.second.find("target");
+                   return target && target->text() == "cpu";
                  });
   if (auto signatures = root.find("kernel_signatures"))
     program.kernelSignatures =

@@ -247,6 +247,8 @@ BufferInfo readTensor(const Field &field, std::initializer_list<Space> spaces,
 Field typeOf(const Field &buffer);
 
 int64_t readOrigin(const Field &field, const Program &program);
+/// "sm_90".
+std::string readArchitecture(const Field &field);
 
 /// Parses a file of a program; checks how deep its lists nest.
 Document parseDocument(std::string_view text, const std::string &file);

@@ -305,6 +305,8 @@ Json ProgramWriter::toJson(const RankClass &rankClass) const {
     addMember(json, "workspace_bytes", rankClass.workspaceBytes);
   if (rankClass.isForProcessor)
     addMember(json, "target", "cpu");
+  else if (!rankClass.arch.empty())
+    addMember(json, "target", rankClass.arch);
   Json locals;
   for (const auto &[number, layouts] : rankClass.locals)
     addMember(locals, std::to_string(number), layouts);
@@ -544,6 +546,16 @@ ProgramText ProgramWriter::write() {
   field("target", program.target);
   field("name", program.name);
   field("ranks", format::toJson(program.ranks));
+  if (!program.gpuKinds.empty()) {
+    Json kinds = Json::object();
+    for (const auto &[name, kind] : program.gpuKinds) {
+      Json entry = {{"memory_bytes", kind.memoryBytes}};
+      if (!kind.arch.empty())
+        addMember(entry, "arch", kind.arch);
+      addMember(kinds, name, std::move(entry));
+    }
+    field("gpu_kinds", kinds);
+  }
   writeParameters();
   writeOrigins();
   writeCommunicators();

@@ -135,6 +135,17 @@ void whale::python::bindProgram(nb::module_ &module) {
            nb::call_guard<nb::gil_scoped_release>(),
            "An argument of which the array has what is in this process.")
       .def("process_of", &Program::processOf, nb::arg("rank"))
+      .def_prop_ro(
+          "notes",
+          [](const Program &program) {
+            std::vector<std::pair<bool, std::string>> notes;
+            for (const LoadNote &note : program.notes())
+              notes.emplace_back(note.isWarning, note.text);
+            return notes;
+          },
+          "What there is to say of how it was loaded, and of each whether it "
+          "is "
+          "a warning.")
       .def("submit", submit, nb::arg("array_class"), nb::arg("values"),
            nb::arg("to_handle"), nb::arg("kinds"), nb::arg("in_main_thread"),
            "Hands over a step: its results, which it has yet to compute, and "

@@ -101,6 +101,11 @@ class Program:
     def describe(self, profile: Profile) -> str:
         """Where the time of a step went, as text."""
 
+    @property
+    def notes(self) -> list[tuple[bool, str]]:
+        """What there is to say of how it was loaded, and of each whether it is
+        a warning."""
+
 class Staging:
     """A directory under construction, beside the one that it will replace.
 

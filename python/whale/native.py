@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,8 +54,18 @@ def extension() -> Any:
 
 
 def load(path: str, job: Any) -> Any:
-    """Loads a program directory, for all processes of the job together."""
-    return guarded(extension().Program, path, job)
+    """Loads a program directory, for all processes of the job together.
+
+    What costs time in each step on this machine is a `UserWarning`; what else
+    there is to say of it goes to the logger ``whale``.
+    """
+    program = guarded(extension().Program, path, job)
+    for is_warning, text in program.notes:
+        if is_warning:
+            warnings.warn(text, stacklevel=4)
+        else:
+            logging.getLogger("whale").info(text)
+    return program
 
 
 def check_plan(path: str) -> None:

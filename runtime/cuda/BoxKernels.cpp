@@ -24,7 +24,6 @@
 #include "cuda/BoxKernels.h"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 
 namespace whale::runtime::cuda {
@@ -124,7 +123,10 @@ void BoxKernels::launch(const std::string &name, const BoxParameter &box,
                         Stream stream) {
   void *parameters[] = {const_cast<BoxParameter *>(&box)};
   uint64_t blocks = (box.count + kThreads - 1) / kThreads;
-  assert(blocks <= std::numeric_limits<int32_t>::max() && "a grid has so many");
+  if (blocks > std::numeric_limits<int32_t>::max())
+    throw Error(gpu.name() + ": a transfer moves " + std::to_string(box.count) +
+                " elements at once, more than the grid of a kernel has threads "
+                "for");
   gpu.call(gpu.driver.launchKernel, functions.at(name),
            static_cast<unsigned>(blocks), 1u, 1u, kThreads, 1u, 1u, 0u, stream,
            static_cast<void **>(parameters), static_cast<void **>(nullptr));
@@ -164,7 +166,12 @@ void BoxKernels::run(DType dtype, std::optional<Reduction> reduction, void *dst,
   std::vector<uint64_t> to = stridesOf(dstShape, bytes),
                         from = stridesOf(size, bytes);
   box.to = at(dst, dstStart, to);
-  assert(sources.size() <= BoxParameter::mostSources && "see canReduce");
+  if (sources.size() > BoxParameter::mostSources)
+    throw Error(gpu.name() + ": a reduction of " +
+                std::to_string(sources.size()) +
+                " terms has no kernel, which "
+                "has at most " +
+                std::to_string(BoxParameter::mostSources));
   for (const BoxSource &source : sources) {
     std::vector<uint64_t> strides = stridesOf(*source.shape, bytes);
     bool isDense = *source.shape == size;

@@ -56,6 +56,7 @@ struct DeviceId {
   FUNCTION(deviceGetName, cuDeviceGetName, Status(char *, int, int))           \
   FUNCTION(deviceGetUuid, cuDeviceGetUuid_v2, Status(DeviceId *, int))         \
   FUNCTION(deviceGetAttribute, cuDeviceGetAttribute, Status(int *, int, int))  \
+  FUNCTION(deviceTotalMem, cuDeviceTotalMem_v2, Status(size_t *, int))         \
   FUNCTION(primaryCtxRetain, cuDevicePrimaryCtxRetain, Status(Context *, int)) \
   FUNCTION(primaryCtxRelease, cuDevicePrimaryCtxRelease_v2, Status(int))       \
   FUNCTION(ctxSetCurrent, cuCtxSetCurrent, Status(Context))                    \

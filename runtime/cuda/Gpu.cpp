@@ -10,7 +10,11 @@
 // and streams. Where a function of the driver fails, an Error has the GPU's
 // name and the driver's text. Where a watch is set, a thread that waits asks
 // the driver again and again, and calls the watch in between; else the driver
-// blocks it. Cost: a call of the driver each.
+// blocks it. Memory that
+// others of the process keep without need is asked back where it is short: one
+// list of all lenders, those that give quickly first. Cost: a call of the
+// driver each; an allocation that finds too little memory asks each lender of
+// the GPU once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +24,49 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <mutex>
 
 namespace whale::runtime::cuda {
+
+/// Asks the driver before there is a GPU that an error could name.
+template <typename... Parameters, typename... Arguments>
+static void ask(const system::Entry<Status(Parameters...)> &entry,
+                Arguments... arguments) {
+  if (Status status = entry.function(arguments...))
+    throw Error(std::string("NVIDIA's driver: ") + entry.symbol + ": status " +
+                std::to_string(status));
+}
+
+static GpuFacts findFacts(const Driver &driver, int number, int device) {
+  GpuFacts facts;
+  facts.number = number;
+  char text[256] = {};
+  ask(driver.deviceGetName, text, 255, device);
+  facts.name = text;
+  int major = 0, minor = 0;
+  ask(driver.deviceGetAttribute, &major, kCapabilityMajor, device);
+  ask(driver.deviceGetAttribute, &minor, kCapabilityMinor, device);
+  facts.capability = major * 10 + minor;
+  size_t bytes = 0;
+  ask(driver.deviceTotalMem, &bytes, device);
+  facts.memoryBytes = static_cast<int64_t>(bytes);
+  return facts;
+}
+
+std::vector<GpuFacts> findGpus(const Libraries &libraries) {
+  const Driver &driver = libraries.driver;
+  int count = 0;
+  ask(driver.init, 0u);
+  ask(driver.deviceGetCount, &count);
+  std::vector<GpuFacts> all;
+  for (int number = 0; number < count; ++number) {
+    int device = 0;
+    ask(driver.deviceGet, &device, number);
+    all.push_back(findFacts(driver, number, device));
+  }
+  return all;
+}
 
 Gpu::Gpu(const Libraries &libraries, int number)
     : libraries(libraries), driver(libraries.driver), blas(libraries.blas) {
@@ -33,14 +78,10 @@ Gpu::Gpu(const Libraries &libraries, int number)
     throw Error("there is no GPU " + std::to_string(number) +
                 ": the driver finds " + std::to_string(count));
   call(driver.deviceGet, &device, number);
-  char text[256] = {};
-  call(driver.deviceGetName, text, 255, device);
-  modelName = text;
+  GpuFacts facts = findFacts(driver, number, device);
+  modelName = facts.name;
   description += " (" + modelName + ")";
-  int major = 0, minor = 0;
-  call(driver.deviceGetAttribute, &major, kCapabilityMajor, device);
-  call(driver.deviceGetAttribute, &minor, kCapabilityMinor, device);
-  arch = major * 10 + minor;
+  arch = facts.capability;
   call(driver.deviceGetAttribute, &processors, kMultiprocessorCount, device);
   call(driver.deviceGetUuid, &uuid, device);
   call(driver.primaryCtxRetain, &context, device);
@@ -62,18 +103,77 @@ Gpu::~Gpu() {
 
 void Gpu::attach() const { call(driver.ctxSetCurrent, context); }
 
-void Gpu::fail(const char *function, Status status) const {
+std::string Gpu::describe(Status status) const {
   const char *name = nullptr, *text = nullptr;
   driver.getErrorName.function(status, &name);
   driver.getErrorString.function(status, &text);
+  return std::string(text ? text : "unknown error") + " (" +
+         (name ? std::string(name) : std::to_string(status)) + ")";
+}
+
+void Gpu::fail(const char *function, Status status) const {
   // Errors of kernels, which the next call of any function returns.
   bool isLate = status >= kIllegalAddress && status <= kLaunchFailed;
-  throw Error(description + ": " + function + ": " +
-              (text ? text : "unknown error") + " (" +
-              (name ? std::string(name) : std::to_string(status)) + ")" +
+  throw Error(description + ": " + function + ": " + describe(status) +
               (isLate ? "; an operation before this one may have failed: set "
                         "WHALE_CUDA_SYNCHRONOUS=1 to see which"
                       : ""));
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+struct Lender::Entry {
+  /// Held while it gives, and when it goes.
+  std::mutex mutex;
+  std::function<bool()> giveBack;
+  const Driver *driver;
+  int device;
+};
+
+namespace {
+struct Lenders {
+  std::mutex mutex;
+  /// In the order in which they are asked.
+  std::deque<std::weak_ptr<Lender::Entry>> entries;
+};
+} // namespace
+
+/// Of the process; devices may outlive static objects.
+static Lenders &lenders() {
+  static auto *all = new Lenders;
+  return *all;
+}
+
+Lender::Lender(const Gpu &gpu, Turn turn, std::function<bool()> giveBack)
+    : entry(std::make_shared<Entry>()) {
+  entry->giveBack = std::move(giveBack);
+  entry->driver = &gpu.driver;
+  entry->device = gpu.device;
+  Lenders &all = lenders();
+  std::lock_guard lock(all.mutex);
+  std::erase_if(all.entries, [](const auto &each) { return each.expired(); });
+  if (turn == Turn::First)
+    all.entries.push_front(entry);
+  else
+    all.entries.push_back(entry);
+}
+
+Lender::~Lender() {
+  std::lock_guard lock(entry->mutex);
+  entry->giveBack = nullptr;
+}
+
+std::vector<std::shared_ptr<Lender::Entry>> Lender::findAll(const Gpu &gpu) {
+  Lenders &all = lenders();
+  std::lock_guard lock(all.mutex);
+  std::vector<std::shared_ptr<Entry>> found;
+  for (const auto &each : all.entries)
+    if (std::shared_ptr<Entry> entry = each.lock();
+        entry && entry->driver == &gpu.driver && entry->device == gpu.device)
+      found.push_back(std::move(entry));
+  return found;
 }
 
 static std::string inMiB(size_t bytes) {
@@ -83,10 +183,24 @@ static std::string inMiB(size_t bytes) {
 Address Gpu::allocate(int64_t bytes) const {
   auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   size_t free = 0, total = 0;
-  call(driver.memGetInfo, &free, &total);
   Address address = 0;
-  Status status = size > free ? Status(kOutOfMemory)
-                              : driver.memAlloc.function(&address, size);
+  auto tryOnce = [&]() -> Status {
+    call(driver.memGetInfo, &free, &total);
+    return size > free ? Status(kOutOfMemory)
+                       : driver.memAlloc.function(&address, size);
+  };
+  Status status = tryOnce();
+  if (status == kOutOfMemory)
+    for (const auto &lender : Lender::findAll(*this)) {
+      std::unique_lock lock(lender->mutex);
+      bool hasGiven = lender->giveBack && lender->giveBack();
+      lock.unlock();
+      if (!hasGiven)
+        continue;
+      attach(); // the lender may have made another context the thread's
+      if ((status = tryOnce()) != kOutOfMemory)
+        break;
+    }
   if (status == kOutOfMemory)
     throw Error(description + " has too little free memory: " + inMiB(size) +
                 " more are needed, " + inMiB(free) + " of its " + inMiB(total) +

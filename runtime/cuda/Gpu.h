@@ -17,6 +17,19 @@
 
 namespace whale::runtime::cuda {
 
+/// What a GPU is, before it is used.
+struct GpuFacts {
+  /// As the driver counts them.
+  int number = 0;
+  /// "NVIDIA H100".
+  std::string name;
+  /// 90 for sm_90.
+  int capability = 0;
+  int64_t memoryBytes = 0;
+};
+/// All that this process sees. Throws Error.
+std::vector<GpuFacts> findGpus(const Libraries &libraries);
+
 /// The context, the streams and the events of a rank. Its methods are called on
 /// threads that have attached themselves; they throw Error with the name of the
 /// function that failed and the driver's text.
@@ -40,6 +53,8 @@ public:
             Arguments... arguments) const {
     check(entry.symbol, entry.function(arguments...));
   }
+  /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
+  std::string describe(Status status) const;
   [[noreturn]] void fail(const char *function, Status status) const;
   void check(const char *function, Status status) const {
     if (status)
@@ -59,8 +74,9 @@ public:
   }
   int multiprocessors() const { return processors; }
 
-  /// At least one byte, aligned to 256; refused, with numbers, where less is
-  /// free.
+  /// At least one byte, aligned to 256. Where less is free, lenders of the GPU
+  /// give back what they keep; if that is not enough, it is refused, with
+  /// numbers.
   Address allocate(int64_t bytes) const;
   void *allocatePinned(int64_t bytes) const;
 
@@ -101,6 +117,7 @@ public:
   Stream copies = nullptr;
 
 private:
+  friend class Lender;
   int device = 0;
   template <typename Handle>
   void wait(const system::Entry<Status(Handle)> &whole,
@@ -111,6 +128,29 @@ private:
   std::string modelName, description;
   DeviceId uuid = {};
   int arch = 0, processors = 1;
+};
+
+/// Somebody who keeps memory of a GPU that he can do without for now. While it
+/// lives, `giveBack` is called where an allocation of anyone in this process
+/// finds too little free memory there: from any thread, and perhaps by its own
+/// owner's allocation. It frees what is not in use, allocates nothing, and
+/// returns whether it has freed anything.
+class Lender {
+public:
+  /// Those that are quick to have theirs again are asked first.
+  enum class Turn : uint8_t { First, Last };
+  Lender(const Gpu &gpu, Turn turn, std::function<bool()> giveBack);
+  /// Waits for a call that is under way.
+  ~Lender();
+  Lender(const Lender &) = delete;
+  Lender &operator=(const Lender &) = delete;
+
+  struct Entry;
+
+private:
+  friend class Gpu;
+  static std::vector<std::shared_ptr<Entry>> findAll(const Gpu &gpu);
+  std::shared_ptr<Entry> entry;
 };
 
 inline Address addressOf(const void *data) {

@@ -9,9 +9,10 @@
 // Opens the driver, the libraries of the CUDA toolkit, cuDNN and NCCL, and
 // fills their tables of functions. A library is opened when it is first asked
 // for, by its file's name, in the loader's path, then in the directories of
-// LateLibrary.h. The version of the driver decides which major versions of the
-// toolkit's libraries are tried, the latest first. What is missing, too old or
-// lacks a function is an Error that says what to install.
+// LateLibrary.h. The version of the driver, and the oldest GPU of this process,
+// decide which major versions of the toolkit's libraries are tried, the latest
+// first: those of CUDA 13 compute on nothing before sm_75. What is missing, too
+// old, too new or lacks a function is an Error that says what to install.
 //
 // Cost: once for each library of a process, an attempt to open each of its
 // names in each directory until one is found, and a look-up for each function.
@@ -21,6 +22,7 @@
 
 #include "cuda/Libraries.h"
 
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/Runtime/Types.h"
 #include "whale/System/LateLibrary.h"
 
@@ -30,6 +32,8 @@ namespace whale::runtime::cuda {
 
 /// The driver API of CUDA 12.0 came with driver 525.
 static constexpr int leastDriver = 12000;
+/// cuDNN 9.11 has dropped Pascal and Volta.
+static constexpr size_t lastDnnOfOldGpus = 91099;
 /// Communicators that are made without blocking came with NCCL 2.14.
 static constexpr int leastNccl = 21400;
 
@@ -38,8 +42,8 @@ std::string versionText(int version) {
          std::to_string(version % 1000 / 10);
 }
 
-/// Opens the driver and asks it for its version.
-static int openDriver(const std::string &name, Driver &driver) {
+/// Opens the driver, and starts it.
+static void openDriver(const std::string &name, Driver &driver) {
   void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *why = dlerror();
@@ -76,7 +80,42 @@ static int openDriver(const std::string &name, Driver &driver) {
     throw Error("a 'cuda' program needs a GPU: NVIDIA's driver, for CUDA " +
                 versionText(version) +
                 ", finds none (CUDA_VISIBLE_DEVICES may hide them)");
-  return version;
+}
+
+namespace {
+/// The libraries that are tried.
+struct Toolkit {
+  /// The latest major version of those that driver and GPUs run: 13 or 12.
+  int major;
+  /// Of the GPU that runs no later ones; 0 where the driver alone decides.
+  int oldGpu = 0;
+};
+} // namespace
+
+static Toolkit findToolkit(const Driver &driver) {
+  int version = 0, count = 0, least = 0;
+  driver.driverGetVersion.function(&version);
+  driver.deviceGetCount.function(&count);
+  for (int number = 0; number < count; ++number) {
+    int device = 0, major = 0, minor = 0;
+    driver.deviceGet.function(&device, number);
+    driver.deviceGetAttribute.function(&major, kCapabilityMajor, device);
+    driver.deviceGetAttribute.function(&minor, kCapabilityMinor, device);
+    if (int own = major * 10 + minor; own && (!least || own < least))
+      least = own;
+  }
+  int last = least ? format::findGpuArchitecture(least).lastToolkit : 0;
+  int newest = version >= 13000 ? 13 : 12;
+  if (last && last < newest)
+    return {last, least};
+  return {newest};
+}
+
+/// What an error says of a toolkit that was chosen for an old GPU.
+static std::string reasonOf(const Toolkit &toolkit) {
+  return toolkit.oldGpu ? " (a GPU is of " + format::archOf(toolkit.oldGpu) +
+                              ", on which later ones do not compute)"
+                        : "";
 }
 
 /// Where a library was found, and its handle; null if nowhere. Then `why`
@@ -134,10 +173,11 @@ static constexpr ToolkitLibrary solverLibrary = {
 /// Opens what `who` needs.
 template <typename Table>
 static std::unique_ptr<Table>
-openToolkit(const char *who, const ToolkitLibrary &wanted, int driverVersion,
-            bool usesLoader, const std::vector<fs::path> &directories) {
+openToolkit(const char *who, const ToolkitLibrary &wanted,
+            const Toolkit &toolkit, bool usesLoader,
+            const std::vector<fs::path> &directories) {
   // Each major version of the libraries needs a driver of its own or a later.
-  bool has13 = driverVersion >= 13000;
+  bool has13 = toolkit.major >= 13;
   std::vector<std::string> files;
   if (has13)
     files.emplace_back(wanted.file13);
@@ -151,11 +191,11 @@ openToolkit(const char *who, const ToolkitLibrary &wanted, int driverVersion,
     return table;
   }
   throw Error(std::string(who) + " needs " + files.front() +
-              (has13 ? " (or " + files.back() + ")" : "") + ", " + why +
-              ": it comes with CUDA toolkit " + (has13 ? "13" : "12") +
-              " (package " + wanted.debian + (has13 ? "-13-x" : "-12-x") +
-              ") and with the Python package " + wanted.python +
-              (has13 ? "" : "-cu12"));
+              (has13 ? " (or " + files.back() + ")" : "") + reasonOf(toolkit) +
+              ", " + why + ": it comes with CUDA toolkit " +
+              (has13 ? "13" : "12") + " (package " + wanted.debian +
+              (has13 ? "-13-x" : "-12-x") + ") and with the Python package " +
+              wanted.python + (has13 ? "" : "-cu12"));
 }
 
 /// The one table of a kind in this process, which `open` makes when it is first
@@ -172,9 +212,8 @@ template <typename Table>
 static const Table &openLate(const char *who, const ToolkitLibrary &wanted,
                              const Libraries &libraries, const Table *given) {
   return openOnce(given, [&] {
-    int version = 0;
-    libraries.driver.driverGetVersion.function(&version);
-    return openToolkit<Table>(who, wanted, version, /*usesLoader=*/true,
+    return openToolkit<Table>(who, wanted, findToolkit(libraries.driver),
+                              /*usesLoader=*/true,
                               system::libraryDirectories());
   });
 }
@@ -210,7 +249,7 @@ findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
   return nccl;
 }
 
-static std::unique_ptr<Dnn> findDnn(bool usesLoader,
+static std::unique_ptr<Dnn> findDnn(const Toolkit &toolkit, bool usesLoader,
                                     const std::vector<fs::path> &directories) {
   auto [place, library, why] =
       findLibrary({"libcudnn.so.9"}, usesLoader, directories);
@@ -220,12 +259,22 @@ static std::unique_ptr<Dnn> findDnn(bool usesLoader,
                 "libcudnn9-cuda-12, or the Python package nvidia-cudnn-cu13 or "
                 "nvidia-cudnn-cu12)");
   // It opens these by their names alone when it compiles kernels.
-  for (const char *compiler : {"libnvrtc.so.13", "libnvrtc.so.12"})
-    findLibrary({compiler}, usesLoader, directories);
+  for (int major : {13, 12})
+    if (major <= toolkit.major)
+      findLibrary({"libnvrtc.so." + std::to_string(major)}, usesLoader,
+                  directories);
   auto dnn = std::make_unique<Dnn>();
   if (const char *missing = system::fill(*dnn, library))
     throw Error(place + " lacks the function " + missing +
                 ": install a later cuDNN 9");
+  if (size_t version = dnn->getVersion.function();
+      toolkit.oldGpu && version > lastDnnOfOldGpus)
+    throw Error(place + " is cuDNN " + std::to_string(version / 10000) + "." +
+                std::to_string(version / 100 % 100) +
+                ", which does not compute on GPUs of " +
+                format::archOf(toolkit.oldGpu) +
+                ": install cuDNN 9.10 for CUDA 12 (package "
+                "libcudnn9-cuda-12, or the Python package nvidia-cudnn-cu12)");
   return dnn;
 }
 
@@ -233,9 +282,10 @@ static std::unique_ptr<Libraries>
 open(const std::string &driver, bool usesLoader,
      const std::vector<fs::path> &directories) {
   auto libraries = std::make_unique<Libraries>();
-  int version = openDriver(driver, libraries->driver);
+  openDriver(driver, libraries->driver);
   libraries->blas = *openToolkit<BlasLt>("a 'cuda' program", blasLtLibrary,
-                                         version, usesLoader, directories);
+                                         findToolkit(libraries->driver),
+                                         usesLoader, directories);
   return libraries;
 }
 
@@ -267,13 +317,15 @@ const Blas &openBlas(const Libraries &libraries) {
 }
 
 const Dnn &openDnn(const Libraries &libraries) {
-  return openOnce(libraries.dnn, [] {
-    return findDnn(/*usesLoader=*/true, system::libraryDirectories());
+  return openOnce(libraries.dnn, [&] {
+    return findDnn(findToolkit(libraries.driver), /*usesLoader=*/true,
+                   system::libraryDirectories());
   });
 }
 
-std::unique_ptr<Dnn> openDnnFrom(const std::vector<fs::path> &directories) {
-  return findDnn(/*usesLoader=*/false, directories);
+std::unique_ptr<Dnn> openDnnFrom(const std::vector<fs::path> &directories,
+                                 int oldGpu) {
+  return findDnn({oldGpu ? 12 : 13, oldGpu}, /*usesLoader=*/false, directories);
 }
 
 static constexpr const char *transform = "a Fourier transform";
@@ -289,7 +341,7 @@ const Solver &openSolver(const Libraries &libraries) {
 
 std::unique_ptr<Fft> openFftFrom(int driverVersion,
                                  const std::vector<fs::path> &directories) {
-  return openToolkit<Fft>(transform, fftLibrary, driverVersion,
+  return openToolkit<Fft>(transform, fftLibrary, {driverVersion / 1000},
                           /*usesLoader=*/false, directories);
 }
 

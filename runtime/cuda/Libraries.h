@@ -57,8 +57,10 @@ const Solver &openSolver(const Libraries &libraries);
 /// For tests of messages: the same from `directories` alone.
 std::unique_ptr<Nccl>
 openNcclFrom(const std::vector<std::filesystem::path> &directories);
+/// (`oldGpu`: the capability of one that runs none of CUDA 13).
 std::unique_ptr<Dnn>
-openDnnFrom(const std::vector<std::filesystem::path> &directories);
+openDnnFrom(const std::vector<std::filesystem::path> &directories,
+            int oldGpu = 0);
 std::unique_ptr<Fft>
 openFftFrom(int driverVersion,
             const std::vector<std::filesystem::path> &directories);

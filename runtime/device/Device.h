@@ -109,6 +109,14 @@ public:
   virtual void select(BufferTable &table, const BufferTable &from,
                       std::span<const BufferIndex> indices) = 0;
 
+  /// `giveBack` frees what the caller keeps in the device's memory from run to
+  /// run, and returns whether there was any. The device calls it, from any
+  /// thread, when somebody else needs that memory, until it is given null.
+  virtual void lend(std::function<bool()> /*giveBack*/) {}
+  /// Frees what the device itself keeps from run to run; for `giveBack`, while
+  /// no run is under way but one that was left, whose end it waits for.
+  virtual void giveBack() {}
+
   //===--------------------------------------------------------------------===//
   // Queues
   //===--------------------------------------------------------------------===//

@@ -348,6 +348,11 @@ void run(const EmulatedKernel *kernel, void **buffers, int64_t begin,
   launch.kernel = kernel;
   launch.arguments = buffers;
   launch.buffers.forget();
+  if (kernel->sharedBytes > kernel->mostSharedBytes)
+    report(*kernel, static_cast<int32_t>(begin),
+           "it has " + std::to_string(kernel->sharedBytes) +
+               " bytes of shared memory: a block of its GPU has at most " +
+               std::to_string(kernel->mostSharedBytes));
   // What is not written holds no number that anybody would expect.
   std::vector<uint64_t> shared;
   for (int64_t iteration = begin; iteration < end; ++iteration) {

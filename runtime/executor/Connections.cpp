@@ -11,8 +11,8 @@
 // there is one transport through the hosts' memory, by default `local` in one
 // process and UCX between several. Ranks on GPUs have NCCL besides, unless
 // another transport was asked for; where it refuses, data is staged through the
-// host, or it is an Error if NCCL was asked for. The ranks of a host take its
-// GPUs in turn.
+// host, or it is an Error if NCCL was asked for. The ranks of a host take the
+// GPUs of their kinds, in turn where there are several (AssignGpus.h).
 //
 // Cost: once for each program; linear in ranks and channels. Between processes
 // a few exchanges of texts, each of all with all, in which every process waits
@@ -24,6 +24,7 @@
 
 #include "HostId.h"
 #include "device/cuda/CudaDevice.h"
+#include "executor/AssignGpus.h"
 #include "transport/message/MessageTransport.h"
 
 #include <algorithm>
@@ -106,38 +107,64 @@ Connections::Connections(const BoundProgram &program,
                 program.program.target + "'");
 }
 
-size_t Connections::ranksBefore(const Ranks &place) const {
-  size_t count = 0;
-  for (size_t rank = 0; rank < place.processOf.size(); ++rank)
-    count += isOnGpu(rank) && place.processOf[rank] < place.process &&
-             hostOfRank.node[rank] == hostOfRank.node[place.local.front()];
-  return count;
+/// What the GPU of a rank has to be: what its class was compiled for, and of
+/// its kind.
+static WantedGpu findWanted(const format::Program &program, int64_t rank) {
+  WantedGpu wanted;
+  wanted.rank = rank;
+  const std::string &arch = program.classes[program.ranks[rank].rankClass].arch;
+  if (!arch.empty())
+    wanted.capability = format::capabilityOf(arch);
+  auto kind = program.gpuKinds.find(program.ranks[rank].kind);
+  if (kind == program.gpuKinds.end())
+    return wanted;
+  wanted.kind = kind->first;
+  wanted.memoryBytes = kind->second.memoryBytes;
+  wanted.isExact = !kind->second.arch.empty();
+  if (wanted.isExact)
+    wanted.capability = format::capabilityOf(kind->second.arch);
+  return wanted;
 }
 
 void Connections::findGpus(const Ranks &place) {
   static const cuda::Libraries none;
   const cuda::Libraries *libraries = &none;
-  int count = 0;
+  gpus.resize(place.processOf.size());
   if (std::ranges::any_of(place.local,
                           [&](size_t rank) { return isOnGpu(rank); })) {
     libraries =
         program.testLibraries ? program.testLibraries : &cuda::openLibraries();
-    if (libraries->driver.deviceGetCount.function(&count) || count < 1)
+    std::vector<cuda::GpuFacts> found = cuda::findGpus(*libraries);
+    if (found.empty())
       throw Error("the driver finds no GPU");
+    // Processes of one host see the same GPUs, and agree about them.
+    std::vector<WantedGpu> wanted;
+    for (size_t rank = 0; rank < place.processOf.size(); ++rank)
+      if (isOnGpu(rank) &&
+          hostOfRank.node[rank] == hostOfRank.node[place.local.front()]) {
+        wanted.push_back(
+            findWanted(program.program, static_cast<int64_t>(rank)));
+        wanted.back().isHere = place.isLocal(rank);
+      }
+    std::vector<int> numbers = assignGpus(wanted, found);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i].isHere)
+        gpus[wanted[i].rank] =
+            std::make_shared<cuda::Gpu>(*libraries, numbers[i]);
   }
-  gpus.resize(place.processOf.size());
-  size_t next = ranksBefore(place);
-  for (size_t rank : place.local)
-    if (isOnGpu(rank))
-      gpus[rank] = std::make_shared<cuda::Gpu>(
-          *libraries, static_cast<int>(next++ % static_cast<size_t>(count)));
   if (options.transport.value_or(TransportKind::Nccl) != TransportKind::Nccl)
     return;
   gpuTransport = createNcclTransport(program.program, gpus, *libraries,
                                      exchangeOf(place, "GPUs"));
-  if (std::string why = gpuTransport->refusal();
-      options.transport && !why.empty())
+  std::string why = gpuTransport->refusal();
+  if (options.transport && !why.empty())
     throw Error("the transport 'nccl' cannot carry all data: " + why);
+  if (!why.empty() && place.process == 0)
+    loadNotes.push_back(
+        {gpuTransport->hasSharedGpus(),
+         "GPUs exchange data through the host: " + why +
+             (gpuTransport->hasSharedGpus() ? "; there are more ranks than GPUs"
+                                            : "")});
 }
 
 void Connections::connect() {
@@ -154,6 +181,10 @@ Connections::createDevices(const Ranks &place) {
   devices.resize(place.processOf.size());
   const char *synchronous = std::getenv("WHALE_CUDA_SYNCHRONOUS");
   const char *choices = std::getenv("WHALE_CUDA_CHOICES");
+  auto remark = [&](const LoadNote &note) {
+    if (place.process == 0)
+      loadNotes.push_back(note);
+  };
   for (int64_t rank : place.local)
     if (!gpus.empty() && gpus[rank])
       devices[rank] =
@@ -161,7 +192,8 @@ Connections::createDevices(const Ranks &place) {
                            {.threads = options.threadsPerRank,
                             .isSynchronous = synchronous && *synchronous,
                             .choices = choices ? choices : "",
-                            .nccl = gpuTransport.get()});
+                            .nccl = gpuTransport.get(),
+                            .remark = remark});
     else if (!devices[rank])
       devices[rank] =
           createCpuDevice(options.threadsPerRank, transport.get(), rank);

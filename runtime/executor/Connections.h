@@ -54,11 +54,8 @@ public:
   std::optional<int64_t> awaited(int64_t rank,
                                  const Instruction &instruction) const;
 
-  /// See Program::staged.
-  const std::string &staged() const {
-    static const std::string none;
-    return gpuTransport ? gpuTransport->refusal() : none;
-  }
+  /// See Program::notes; complete once there are devices.
+  const std::vector<LoadNote> &notes() const { return loadNotes; }
 
   void reset();
   void finish(int64_t rank);
@@ -74,9 +71,6 @@ private:
   bool isOnGpu(size_t rank) const {
     return !program.classOf(static_cast<int64_t>(rank)).isForProcessor;
   }
-  /// How many ranks that are on GPUs processes before this one have on its
-  /// host.
-  size_t ranksBefore(const Ranks &place) const;
 
   const BoundProgram &program;
   const LoadOptions &options;
@@ -86,6 +80,7 @@ private:
   /// program is for no GPUs.
   std::vector<std::shared_ptr<cuda::Gpu>> gpus;
   std::unique_ptr<NcclTransport> gpuTransport;
+  std::vector<LoadNote> loadNotes;
 };
 
 } // namespace whale::runtime

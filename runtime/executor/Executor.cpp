@@ -29,8 +29,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
-#include <set>
 
 namespace whale::runtime {
 
@@ -63,8 +61,10 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
       isTakenOver[*result.alias] = true;
   std::vector<std::unique_ptr<Device>> devices =
       connections.createDevices(place);
-  for (int64_t rank : place.local)
+  for (int64_t rank : place.local) {
     ranks[rank].device = std::move(devices[rank]);
+    ranks[rank].device->lend([this, rank] { return giveBack(rank); });
+  }
   if (place.job)
     progressReporter = place.job->reportProgress([this] { return progress(); });
 }
@@ -72,6 +72,9 @@ Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
 Executor::~Executor() {
   progressReporter.reset();
   failureListener.reset();
+  for (Rank &rank : ranks)
+    if (rank.device)
+      rank.device->lend(nullptr);
   if (!isAbandoned)
     return;
   connections.release();
@@ -133,6 +136,13 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   };
   threads.wait(goOn);
   throwIfInterrupted();
+  auto setRunning = [this](bool isIt) {
+    std::lock_guard lock(idleMutex);
+    isRunning = isIt;
+  };
+  setRunning(true);
+  // Ranks that an interruption leaves are busy all the same.
+  std::shared_ptr<void> atEnd(nullptr, [&](void *) { setRunning(false); });
 
   auto begin = Clock::now();
   {
@@ -283,112 +293,6 @@ std::function<bool()> Executor::leave(int64_t rank) {
       throw Error("rank " + std::to_string(rank) + ": " + error.what());
     }
   };
-}
-
-/// How many operations a run of an instruction has, in loops that are counted,
-/// too; infinite where that depends on data, or other ranks have a part in it.
-static double countStraight(const Instruction &instruction) {
-  constexpr double never = std::numeric_limits<double>::infinity();
-  auto countAll = [](const std::vector<Instruction> &instructions) {
-    double count = 0;
-    for (const Instruction &each : instructions)
-      count += countStraight(each);
-    return count;
-  };
-  const auto &operation = instruction.operation;
-  if (const auto *loop = std::get_if<While>(&operation))
-    return loop->trips ? static_cast<double>(*loop->trips) *
-                             std::max(countAll(loop->body), 1.0)
-                       : never;
-  if (const auto *run = std::get_if<Run>(&operation))
-    return countAll(run->function->instructions);
-  return std::holds_alternative<Case>(operation) ||
-                 std::holds_alternative<Start>(operation) ||
-                 std::holds_alternative<Wait>(operation)
-             ? never
-             : 1;
-}
-
-/// Calls `add` with each longest stretch of instructions that does the same in
-/// each run, of as many operations as are worth it and a device may record.
-static void
-forEachStretch(const std::vector<Instruction> &instructions,
-               const std::function<void(size_t begin, size_t end)> &add) {
-  constexpr double least = 3, most = 1 << 14;
-  double count = 0;
-  size_t begin = 0;
-  for (size_t i = 0; i <= instructions.size(); ++i) {
-    double more = i < instructions.size()
-                      ? countStraight(instructions[i])
-                      : std::numeric_limits<double>::infinity();
-    if (count + more <= most) {
-      count += more;
-      continue;
-    }
-    if (count >= least)
-      add(begin, i);
-    begin = more <= most ? i : i + 1;
-    count = more <= most ? more : 0;
-  }
-}
-
-/// The bytes of a rank's arena and constants.
-static int64_t fixedBytes(const format::RankClass &rankClass,
-                          const BoundClass &boundClass) {
-  int64_t bytes = rankClass.arenaBytes;
-  std::set<std::pair<int64_t, int64_t>> ranges;
-  auto addConstants = [&](const format::Body &body) {
-    for (const BufferInfo &buffer : body.buffers)
-      if (buffer.space == Space::RankConstant ||
-          (buffer.space == Space::Constant &&
-           ranges.emplace(buffer.offset, buffer.bytes).second))
-        bytes += buffer.bytes;
-  };
-  addConstants(rankClass);
-  for (const auto &[number, function] : boundClass.functions)
-    addConstants(*function.format);
-  return bytes;
-}
-
-/// Allocates what the rank keeps from run to run, and says where all is but
-/// arguments and results.
-void Executor::bindFixed(int64_t rank) {
-  Rank &self = ranks[rank];
-  const format::RankClass &rankClass = program.classOf(rank);
-  const std::vector<Instruction> &instructions =
-      program.boundClassOf(rank).instructions;
-  forEachStretch(instructions, [&](size_t begin, size_t end) {
-    self.stretches.push_back({begin, end});
-  });
-  self.isStraight =
-      self.stretches.size() == 1 &&
-      self.stretches[0].end - self.stretches[0].begin == instructions.size();
-  self.fixedBytes = fixedBytes(rankClass, program.boundClassOf(rank));
-  self.arena = self.device->allocate(MemorySpace::Device, rankClass.arenaBytes);
-  self.constants = self.device->adoptConstants(
-      constants.data(), static_cast<int64_t>(constants.size()));
-  auto position =
-      std::lower_bound(rankClass.ranks.begin(), rankClass.ranks.end(), rank) -
-      rankClass.ranks.begin();
-  for (size_t i = 0; i < rankClass.buffers.size(); ++i) {
-    const BufferInfo &buffer = rankClass.buffers[i];
-    Region &region = self.regions.emplace_back();
-    if (buffer.space == Space::Arena) {
-      region = {self.arena.get(), buffer.offset};
-    } else if (buffer.space == Space::Constant) {
-      region = {self.constants.get(), buffer.offset};
-    } else if (buffer.space == Space::RankConstant) {
-      const std::vector<uint8_t> &values = buffer.values[position];
-      std::shared_ptr<Buffer> &own = self.rankConstants[i];
-      own = self.device->adoptConstants(values.data(), buffer.bytes);
-      region = {own.get(), 0};
-    }
-  }
-  for (const FunctionBuffer &buffer :
-       program.boundClassOf(rank).functionBuffers)
-    self.regions.push_back(
-        {buffer.space == Space::Arena ? self.arena.get() : self.constants.get(),
-         buffer.offset});
 }
 
 void Executor::bind(int64_t rank, const Bindings &arguments,

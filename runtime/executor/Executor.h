@@ -9,7 +9,8 @@
 // In: a program and, for each step, the shards of its arguments and buffers for
 // its results. Out: the results, with statistics and a profile of the step.
 //
-// Arenas and constants are allocated once for each rank; a step binds arguments
+// Arenas and constants are allocated once for each rank, and once more after
+// another program has needed their memory in between; a step binds arguments
 // and results to the buffers that instructions name. A rank whose instructions
 // are the same in each run, without other ranks, is recorded by its device and
 // repeated. The first error, of any rank or process, stops all ranks, and is
@@ -55,8 +56,8 @@ public:
   ~Executor();
 
   const Ranks &where() const { return place; }
-  /// See Program::staged.
-  const std::string &staged() const { return connections.staged(); }
+  /// See Program::notes.
+  const std::vector<LoadNote> &notes() const { return connections.notes(); }
 
   /// Executes once and returns `results`. Throws Error with the first rank and
   /// instruction that failed, after all ranks have stopped; or Interrupted,
@@ -164,6 +165,9 @@ private:
   /// The label of the transfers of a channel.
   std::string labelOf(int64_t rank, int64_t channel) const;
   void bindFixed(int64_t rank);
+  /// Frees what bindFixed has allocated, and what the device keeps; false while
+  /// the rank is at work. For other threads.
+  bool giveBack(int64_t rank);
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
   void bind(int64_t rank, const Run &run);
   /// The rank's instructions; `isAlike`: stretches of them may be repeated.
@@ -218,6 +222,9 @@ private:
   std::vector<Relayout> relayouts;
   /// Whether memory is left to the transport; see `abandon`.
   bool isAbandoned = false;
+  /// Whether `run` is at work, and nobody may give back ranks' memory.
+  bool isRunning = false;
+  std::mutex idleMutex;
   /// The Overlap::isOver of the last run, if it was left.
   std::function<bool()> isLastOver;
   std::atomic<uint64_t> steps = 0;

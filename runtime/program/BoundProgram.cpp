@@ -92,6 +92,7 @@ private:
   const KernelLibrary *kernels;
   BoundClass *boundClass = nullptr;
   bool isForProcessor = false;
+  std::string arch;
   /// The class or function at hand.
   const format::Body *body = nullptr;
   /// The instructions of the class and its functions so far.
@@ -154,6 +155,7 @@ void Binder::bindClass(size_t number) {
   const format::RankClass &rankClass = program.classes[number];
   boundClass = &bound.classes[number];
   isForProcessor = rankClass.isForProcessor;
+  arch = rankClass.arch;
   count = 0;
   starts.clear();
   // What runs refer to is there before them.
@@ -180,6 +182,17 @@ void Binder::bind(const format::Kernel &kernel, Instruction &instruction) {
     fail("a class for " + std::string(isOnGpu ? "GPUs" : "the processor") +
              " runs the kernel '" + kernel.symbol + "', which is not",
          ".kernel");
+  if (isOnGpu && !arch.empty()) {
+    const auto &code =
+        program.gpu[findModule(
+                        program.gpu,
+                        program.kernelSignatures->at(kernel.symbol).gpu->module)
+                        .first];
+    if (code.arch != arch)
+      fail("a class for " + arch + " runs the kernel '" + kernel.symbol +
+               "', which is for " + code.arch,
+           ".kernel");
+  }
   if (!kernels && !isOnGpu)
     fail("the program has no kernels");
   KernelFunction function = kernels ? kernels->find(kernel.symbol) : nullptr;

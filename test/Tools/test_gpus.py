@@ -14,6 +14,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 from typing import Any
 
@@ -156,7 +157,7 @@ def test_ranks_that_share_a_gpu(tmp_path: pathlib.Path) -> None:
     # By default it carries what it can, here nothing.
     good = run(program, "out", WHALE_TEST_CUDA="1")
     assert good.returncode == 0, good.stderr
-    assert good.stderr.startswith("remark: GPUs exchange data through the host")
+    assert good.stderr.startswith("warning: GPUs exchange data through the ")
     assert "ranks 0 and 8 share a GPU" in good.stderr
 
 
@@ -202,3 +203,118 @@ def test_a_process_dies_before_all_have_met(tmp_path: pathlib.Path) -> None:
     assert first.returncode == 1
     assert "process 1 (host " in text
     second.communicate()
+
+
+def python(
+    folder: pathlib.Path, script: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script on the test machine, on which programs without kernels
+    run as they are compiled for GPUs."""
+    file = folder / "script.py"
+    file.write_text("import jax, numpy as np, whale as wh\n" + script)
+    return subprocess.run(
+        [sys.executable, file],
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        env=os.environ | {"WHALE_TEST_CUDA": "1"} | environment,
+    )
+
+
+def test_python_warns_where_ranks_share_gpus(tmp_path: pathlib.Path) -> None:
+    script = """
+wh.init()
+wh.set_default_strategy(wh.replicate({ranks}))
+step = wh.jit(lambda x, y: x.T @ y, cluster={ranks}, target="cuda",
+              batch_argnums=(0, 1))
+# For so many rows of each rank products are the library's.
+x = np.random.default_rng(0).normal(size=(72 * 8, 256)).astype(np.float32)
+assert np.allclose(step(x, x), x.T @ x, rtol=1e-4, atol=1e-3)
+"""
+    shared = python(tmp_path, script.format(ranks=9))
+    assert shared.returncode == 0, shared.stderr
+    assert "UserWarning: GPUs exchange data through the host: " in shared.stderr
+    assert "ranks 0 and 8 share a GPU" in shared.stderr
+    own = python(tmp_path, script.format(ranks=8))
+    assert own.returncode == 0, own.stderr
+    assert "Warning" not in own.stderr
+
+
+def test_memory_is_for_the_program_that_runs(tmp_path: pathlib.Path) -> None:
+    """Each program keeps more than half of the GPU's memory: that of the one
+    that rests is given back, and taken again for its next step."""
+    script = """
+def chain(x, a):
+    return x @ a @ a @ a
+
+wh.init()
+programs = []
+for rows in 512, 1024:
+    x = np.full((rows, 256), 0.5, np.float32)
+    a = np.eye(256, dtype=np.float32) * 2
+    step = wh.jit(chain, cluster=1, target="cuda")
+    programs.append((step, x, a))
+for turn in range(3):
+    for step, x, a in programs:
+        for _ in range(4):
+            assert (np.asarray(step(x, a)) == 8 * x).all()
+"""
+    # The workspace of products alone is 32 MiB.
+    memory = {"WHALE_TEST_CUDA_MEMORIES": str(50 << 20)}
+    good = python(tmp_path, script, **memory)
+    assert good.returncode == 0, good.stderr
+    little = {"WHALE_TEST_CUDA_MEMORIES": str(30 << 20)}
+    bad = python(tmp_path, script, **little)
+    assert "GPU 0 (Test GPU) has too little free memory" in bad.stderr
+
+
+def kinds(**archs: tuple[str, float, int]) -> str:
+    """A node with devices of kinds: architecture, memory and count of each."""
+    return json.dumps(
+        {
+            "kinds": {
+                name: {
+                    "flops": {"f32": 1e13},
+                    "memory_bytes": memory,
+                    "memory_bandwidth": 1e12,
+                    "arch": arch,
+                }
+                for name, (arch, memory, _) in archs.items()
+            },
+            "nodes": [
+                {
+                    "devices": [
+                        {"kind": name, "count": count}
+                        for name, (_, _, count) in archs.items()
+                    ]
+                }
+            ],
+        }
+    )
+
+
+def test_ranks_get_gpus_of_their_kind(tmp_path: pathlib.Path) -> None:
+    devices = kinds(big=("sm_80", 80e9, 1), old=("sm_70", 32e9, 3))
+    program = compile_(
+        tmp_path, "replicate", devices=devices, target="cuda-test"
+    )
+    machine = {"WHALE_TEST_CUDA": "1"}
+    # Of the machine's eight GPUs the last three are like the fifth.
+    good = run(
+        *(program, "out", "--steps=2"),
+        **machine,
+        WHALE_TEST_CUDA_CAPABILITIES="70,70,70,80,90",
+        WHALE_TEST_CUDA_MEMORIES=f"{32 << 30},{32 << 30},{32 << 30},{80 << 30}",
+    )
+    assert good.returncode == 0, good.stderr
+    text = error(
+        run(
+            *(program, "out"),
+            **machine,
+            WHALE_TEST_CUDA_CAPABILITIES="70,70,70,80,90",
+            WHALE_TEST_CUDA_MEMORIES=f"{32 << 30},{32 << 30},{16 << 30}",
+        )
+    )
+    assert "no GPU of this machine is what rank 0 was compiled for" in text
+    assert "wanted for ranks 0 (big, sm_80, 74.5 GiB); 1, 2, 3 (old, " in text
+    assert "found GPUs 0, 1 (Test GPU, sm_70, 32.0 GiB); 2 (Test " in text

@@ -90,9 +90,10 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   bool isFirst = job->process() == 0;
   agree(options, *job);
   Program program = Program::load(options.program, loadOptions);
-  if (isFirst && !program.staged().empty())
-    std::cerr << "remark: GPUs exchange data through the host: "
-              << program.staged() << "\n";
+  if (isFirst)
+    for (const LoadNote &note : program.notes())
+      std::cerr << (note.isWarning ? "warning: " : "remark: ") << note.text
+                << "\n";
   if (links.network && links.devices != program.rankCount())
     throw Error(options.network + ": has " + std::to_string(links.devices) +
                 " devices, the program has " +

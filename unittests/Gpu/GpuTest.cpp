@@ -91,7 +91,7 @@ TEST(GpuWorkspace, IsPlannedForAllThatLibrariesNeed) {
   const cuda::Libraries *tests = cuda::test::findTestLibraries();
   cuda::Gpu gpu(tests ? *tests : cuda::openLibraries(), 0);
   gpu.attach();
-  cuda::Calls calls(gpu, nullptr, std::numeric_limits<int64_t>::max());
+  cuda::Calls calls(gpu, std::numeric_limits<int64_t>::max());
   // They are known by their addresses.
   std::deque<format::Call> givens;
   std::deque<Call> ops;

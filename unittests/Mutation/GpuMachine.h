@@ -82,7 +82,7 @@ public:
     for (Function &function : *module)
       if (isGpuKernel(function))
         name = function.getName().str();
-    cantFail(emulateIntrinsics(*module));
+    cantFail(emulateIntrinsics(*module, /*blockSharedBytes=*/48 << 10));
     orc::JITDylib &library = cantFail(
         jit->createJITDylib("kernel" + std::to_string(numLibraries++)));
     library.addGenerator(

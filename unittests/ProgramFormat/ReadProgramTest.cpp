@@ -373,8 +373,19 @@ TEST(ReadProgramTest, KernelsOfAGpu) {
   EXPECT_EQ(errorOf(mixed.dump()), "");
   EXPECT_TRUE(readProgram(mixed.dump(), "file").classes[0].isForProcessor);
   mixed["classes"][0]["target"] = "cuda";
-  EXPECT_EQ(errorOf(mixed.dump()),
-            "file: classes[0].target: must be 'cpu', in a program for 'cuda'");
+  mixed["kernel_signatures"] = manifest["kernel_signatures"];
+  EXPECT_EQ(errorOf(mixed.dump()), "file: classes[0].target: must be an "
+                                   "architecture such as 'sm_90'");
+  mixed["classes"][0]["target"] = "sm_90";
+  EXPECT_EQ(errorOf(mixed.dump()), "");
+  EXPECT_EQ(readProgram(mixed.dump(), "file").classes[0].arch, "sm_90");
+  // What GPUs have to be.
+  json kind = {{"arch", "sm_90"}, {"memory_bytes", 1 << 30}};
+  EXPECT_EQ(error("/gpu_kinds", {{"H100", kind}}), "");
+  kind["arch"] = "H100";
+  EXPECT_EQ(error("/gpu_kinds", {{"H100", kind}}),
+            "file: gpu_kinds.H100.arch: must be an architecture such as "
+            "'sm_90'");
   for (const char *arch : {"sm_", "sm_9", "sm_90a", "sm_9000", "90"})
     EXPECT_EQ(error("/gpu/0/arch", arch),
               "file: gpu[0].arch: must be an architecture such as 'sm_90'");
@@ -384,9 +395,14 @@ TEST(ReadProgramTest, KernelsOfAGpu) {
   EXPECT_EQ(error("/gpu", {code, later}), "");
   EXPECT_EQ(error("/gpu", {later, code}),
             "file: gpu[1].arch: must be later than that before it");
+  // Modules are counted through.
   later["modules"].push_back("kernels.2.ptx");
-  EXPECT_EQ(error("/gpu", {code, later}),
-            "file: gpu[1].modules: must be as many as for the first");
+  json several = manifest;
+  several["gpu"] = {code, later};
+  several["kernel_signatures"]["add"]["gpu"]["module"] = 2;
+  EXPECT_EQ(errorOf(several.dump()), "");
+  several["kernel_signatures"]["add"]["gpu"]["module"] = 3;
+  EXPECT_NE(errorOf(several.dump()), "");
   EXPECT_NE(error("/gpu/0/cubins", {"../kernels.0.cubin"}), "");
   for (const json &cubins :
        {json::array(), json{"kernels.0.cubin", "kernels.1.cubin"}})

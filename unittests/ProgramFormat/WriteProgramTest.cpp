@@ -407,10 +407,14 @@ Program Generator::make() {
       program.gpu.push_back(program.gpu[0]);
       program.gpu[1].arch = "sm_100";
     }
+    if (pick(2))
+      program.gpuKinds = {{"new", {"sm_90", 1 << 30}}, {"any", {"", 5}}};
     if (pick(2)) {
       program.classes[0].isForProcessor = true;
       return program;
     }
+    if (pick(2))
+      program.classes[0].arch = "sm_90";
     for (auto &[symbol, signature] : *program.kernelSignatures)
       signature.gpu =
           pick(2) ? GpuLaunch{1, 8, 1 + pick(1024)} : GpuLaunch{pick(2), 3, 3};

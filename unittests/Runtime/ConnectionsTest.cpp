@@ -26,7 +26,12 @@ TEST(Connections, ARankWaitsInChannelsOfTheHostAlone) {
   bound.testLibraries = &machine.libraries();
   LoadOptions options;
   Connections connections(bound, options, Ranks(3));
-  EXPECT_FALSE(connections.staged().empty());
+  ASSERT_EQ(connections.notes().size(), 1u);
+  EXPECT_TRUE(connections.notes()[0].isWarning);
+  EXPECT_NE(connections.notes()[0].text.find(
+                "ranks 0 and 2 share a GPU; there are more ranks than GPUs"),
+            std::string::npos)
+      << connections.notes()[0].text;
   auto awaited = [&](auto operation) {
     Instruction instruction;
     instruction.operation = operation;
@@ -50,7 +55,11 @@ TEST(Connections, RanksOnTheProcessorHaveNoGpu) {
   options.threadsPerRank = 1;
   Ranks place(3);
   Connections connections(bound, options, place);
-  EXPECT_EQ(connections.staged(), "send_recv 1: rank 1 is on no GPU");
+  ASSERT_EQ(connections.notes().size(), 1u);
+  EXPECT_FALSE(connections.notes()[0].isWarning);
+  EXPECT_EQ(connections.notes()[0].text,
+            "GPUs exchange data through the host: send_recv 1: rank 1 is on no "
+            "GPU");
   std::vector<std::unique_ptr<Device>> devices =
       connections.createDevices(place);
   for (int64_t rank : {0, 1, 2}) {

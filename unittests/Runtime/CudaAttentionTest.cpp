@@ -229,21 +229,38 @@ void check(Machine &machine, const Problem &problem, std::mt19937 &random) {
   check(machine, problem, true, {inputs, outputs, config, {}}, memory);
 }
 
-/// What the compiler has left to cuDNN is not done in another way.
+/// What cuDNN has no plan for, whatever the compiler has expected, is computed
+/// by the processor, and profiles say why.
 TEST(CudaAttention, WithoutAPlan) {
-  Machine machine({});
-  std::mt19937 random(7);
   Problem problem{
       {{'q', 4}, {'k', 4}, {'d', 8}, {'e', 8}}, "qd", "kd", "ke", "qe", "q"};
-  problem.mostWorkspace = 100;
-  try {
-    check(machine, problem, random);
-    ADD_FAILURE();
-  } catch (const Error &error) {
-    EXPECT_NE(std::string(error.what()).find("cuDNN 9.19 has no plan"),
-              std::string::npos)
-        << error.what();
-  }
+  nlohmann::json config = problem.config();
+  config["result"] = problem.result;
+  LibraryRequest request{
+      {problem.tensor("qd"), problem.tensor("kd"), problem.tensor("ke")},
+      {problem.tensor("qe"), problem.tensor("q", DType::F32),
+       problem.scratch(false)},
+      config,
+      {}};
+  auto algorithmOf = [&](const cuda::test::MachineOptions &options,
+                         int64_t mostWorkspace) {
+    Machine machine(options);
+    cuda::Gpu gpu(machine.libraries(), 0);
+    cuda::CallContext context(gpu);
+    cuda::GpuCall call =
+        cuda::prepareGpuAttention(context, request, mostWorkspace, false);
+    EXPECT_FALSE(call.run);
+    EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+    return call.algorithm;
+  };
+  EXPECT_EQ(algorithmOf({}, 100),
+            "processor, as a head of 4 rows and 4 keys would take more than "
+            "its workspace of 100 bytes");
+  EXPECT_EQ(algorithmOf({.capabilities = {75}}, 1 << 30),
+            "processor, as cuDNN's attention is for sm_80 and later");
+  EXPECT_NE(algorithmOf({.hasNoEngines = true}, 1 << 30)
+                .find("processor, as cuDNN 9.19 has no plan for attention ("),
+            std::string::npos);
 }
 
 TEST(CudaAttention, IsThatOfTheProcessor) {
@@ -291,9 +308,68 @@ TEST(CudaAttention, IsThatOfTheProcessor) {
   // A sample at a time, and a head at a time.
   gradient.isPacked = false;
   for (int64_t heads : {4, 1}) {
-    gradient.mostWorkspace = (1 << 20) + heads * 128 * 128 * 2;
+    gradient.mostWorkspace = (1 << 20) + heads * (128 * 128 * 2 + 10 * 8);
     check(machine, gradient, random);
   }
+  // Heads that share keys: a head of keys at a time, and one of queries, whose
+  // cotangents of the keys are added up.
+  Problem sharing{grouped, "bqhnd", "bkhd", "bkhe",
+                  "bqhne", "bhnq",  0,      {"bqhne", "bhnqd", "hbkd", "bkhe"}};
+  for (int64_t heads : {2, 1}) {
+    sharing.mostWorkspace =
+        (1 << 20) + heads * (128 * 128 * 2 + 10 * 8 + 4096 * 2);
+    check(machine, sharing, random);
+  }
+}
+
+FusedAttention fusedOf(int64_t heads, int64_t keyHeads, int64_t tokens,
+                       int64_t features) {
+  FusedAttention attention;
+  attention.samples = 2;
+  attention.heads = heads;
+  attention.keyHeads = keyHeads;
+  attention.rows = attention.keys = tokens;
+  attention.features = features;
+  attention.isCausal = attention.isGradient = true;
+  auto strides = [&](int64_t heads) {
+    return FusedAttention::Strides{tokens * heads * features, features,
+                                   heads * features};
+  };
+  auto rows = strides(heads), keys = strides(keyHeads);
+  attention.inputs = {rows, keys, keys, rows, rows};
+  attention.results = {rows, keys, keys};
+  return attention;
+}
+
+/// Each head is in one part, whatever takes too much workspace at once.
+TEST(CudaAttention, PartsAreWholeAndFit) {
+  struct Parts {
+    int64_t samples, heads, keyHeads, keyParts;
+    bool operator==(const Parts &) const = default;
+  };
+  constexpr int64_t gib = int64_t(1) << 30;
+  auto partsOf = [&](const FusedAttention &all, int64_t most = gib) {
+    std::optional<FusedAttention> part = format::choosePart(all, most);
+    if (!part)
+      return Parts{};
+    EXPECT_LE(format::findWorkspace(*part), most);
+    EXPECT_EQ(all.heads % part->heads, 0);
+    return Parts{part->samples, part->heads, part->keyHeads, part->keyParts};
+  };
+  EXPECT_EQ(partsOf(fusedOf(32, 8, 2048, 128)), (Parts{2, 32, 8, 1}));
+  // Of one sample it would be 1,144 MB.
+  EXPECT_EQ(partsOf(fusedOf(32, 8, 4096, 128)), (Parts{1, 16, 4, 1}));
+  EXPECT_EQ(partsOf(fusedOf(40, 8, 8192, 128)), (Parts{1, 5, 1, 1}));
+  EXPECT_EQ(partsOf(fusedOf(64, 8, 8192, 128)), (Parts{1, 1, 1, 8}));
+  EXPECT_EQ(partsOf(fusedOf(32, 32, 8192, 128)), (Parts{1, 4, 4, 1}));
+  // A head of queries alone takes 2 GiB.
+  EXPECT_EQ(partsOf(fusedOf(32, 8, 32768, 128)), Parts());
+  EXPECT_EQ(partsOf(fusedOf(32, 8, 32768, 128), 5 * gib / 2),
+            (Parts{1, 1, 1, 4}));
+  EXPECT_EQ(partsOf(fusedOf(32, 32, 32768, 128), 5 * gib / 2),
+            (Parts{1, 1, 1, 1}));
+  EXPECT_EQ(format::mostAttentionWorkspace(16 * gib), gib);
+  EXPECT_EQ(format::mostAttentionWorkspace(80 * gib), 5 * gib / 2);
 }
 
 //===----------------------------------------------------------------------===//
@@ -365,6 +441,9 @@ TEST(CudaAttention, HasPlansOfTheRealLibrary) {
            {90, 101, 128, 4, 4, 128, false, true, true},
            {90, 128, 128, 4, 2, 64, true, true, true},
            {90, 128, 128, 4, 4, 256, true, true, true},
+           // What is computed at a time of heads that share keys.
+           {90, 2048, 2048, 32, 8, 128, true, true, true},
+           {90, 8192, 8192, 1, 1, 64, true, true, true},
        }) {
     FusedAttention attention;
     attention.samples = 2;

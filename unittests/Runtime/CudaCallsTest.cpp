@@ -262,7 +262,7 @@ void check(Machine &machine, const Case &each, std::mt19937 &random) {
   std::optional<int64_t> workspace =
       getLibraries().gpuWorkspace(each.function, each.inputs, each.outputs);
   int64_t planned = workspace.value_or(0);
-  EXPECT_EQ(cuda::Calls(*gpu, nullptr, planned).find(call) != nullptr,
+  EXPECT_EQ(cuda::Calls(*gpu, planned).find(call) != nullptr,
             each.where != Case::OnHost);
   format::Program program = programOf(1, {});
   program.classes[0].workspaceBytes = planned;
@@ -326,7 +326,7 @@ TEST(CudaCalls, AreTheProcessorsWhereTheWorkspaceIsTooSmall) {
   call.tensors = {matrix, matrix, info};
   for (const LibraryTensor &tensor : call.tensors)
     call.bytes.push_back(bytesOf(tensor));
-  cuda::Calls enough(gpu, nullptr, 1 << 20), calls(gpu, nullptr, 256);
+  cuda::Calls enough(gpu, 1 << 20), calls(gpu, 256);
   EXPECT_NE(enough.find(call), nullptr);
   EXPECT_EQ(calls.find(call), nullptr);
   std::string algorithm = calls.algorithmOf(&call);

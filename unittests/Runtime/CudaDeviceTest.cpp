@@ -12,10 +12,10 @@
 //
 // The conformance tests of all devices run with three seeds, which decide the
 // order in which streams run; afterwards nothing may be left allocated. The
-// other tests say what is CUDA's own: code for an architecture, arrays that
-// stay on a GPU, graphs, and ranks that run ahead of their GPU. Some make a
-// mistake on purpose, since the machine must find it. Whether a real GPU agrees
-// is tested in unittests/Gpu.
+// other tests say what is CUDA's own: code for an architecture, graphs, and
+// ranks that run ahead of their GPU; CudaMemoryTest.cpp has those of memory.
+// Some make a mistake on purpose, since the machine must find it. Whether a
+// real GPU agrees is tested in unittests/Gpu.
 //
 //===----------------------------------------------------------------------===//
 
@@ -144,6 +144,9 @@ TEST(CudaDevice, MarksHaveTheTimesOfTheGpu) {
   EXPECT_EQ(errorOf({}, run), "");
 }
 
+/// The remarks of the program that was loaded last.
+std::vector<std::string> remarks;
+
 /// What is said of a program with one module, or, without a text, of one
 /// without kernels.
 std::string
@@ -166,9 +169,14 @@ loadErrorOf(const MachineOptions &options, const std::string &text,
   if (!cubin.empty())
     bound.gpu[0].cubins = {cubin};
   std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
+  remarks.clear();
   try {
     createCudaDevice(std::make_shared<cuda::Gpu>(machine->libraries(), 0),
-                     bound, transport.get(), 0, {});
+                     bound, transport.get(), 0,
+                     {.remark = [](const LoadNote &note) {
+                       EXPECT_FALSE(note.isWarning);
+                       remarks.push_back(note.text);
+                     }});
   } catch (const Error &error) {
     return error.what();
   }
@@ -183,10 +191,11 @@ TEST(CudaDevice, ProgramsThatAGpuCannotRun) {
   EXPECT_SAYS(loadErrorOf({.capabilities = {80}}, good, kernels),
               "GPU 0 (Test GPU) is of sm_80, the kernels are compiled for "
               "sm_90 and later: compile with --gpu-arch=sm_80");
-  EXPECT_SAYS(loadErrorOf({.capabilities = {70}}, good, kernels),
-              "is of sm_70: 'cuda' programs need a GPU of sm_75 (Turing)");
+  EXPECT_SAYS(loadErrorOf({.capabilities = {52}}, good, kernels),
+              "is of sm_52: 'cuda' programs need a GPU of sm_60 (Pascal)");
   EXPECT_EQ(loadErrorOf({}, "", {}), "");
-  EXPECT_SAYS(loadErrorOf({.capabilities = {70}}, "", {}), "need a GPU of");
+  EXPECT_EQ(loadErrorOf({.capabilities = {60}}, "", {}), "");
+  EXPECT_SAYS(loadErrorOf({.capabilities = {52}}, "", {}), "need a GPU of");
   EXPECT_SAYS(loadErrorOf({}, "no text", kernels),
               "kernels.0.ptx: the driver, for CUDA 13.0, refuses the PTX");
   EXPECT_SAYS(loadErrorOf({}, ".target sm_100", kernels),
@@ -209,41 +218,61 @@ TEST(CudaDevice, CubinsAreForTheirArchitectureAlone) {
   EXPECT_EQ(machine->loadedTexts, 1);
   EXPECT_EQ(loadErrorOf({}, text, kernels), "");
   EXPECT_EQ(machine->loadedTexts, 1);
+  EXPECT_EQ(remarks, std::vector<std::string>());
   // One that the driver refuses.
   EXPECT_EQ(loadErrorOf({}, text, kernels, "\177ELF"), "");
   EXPECT_EQ(machine->loadedCubins, 0);
   EXPECT_EQ(machine->loadedTexts, 1);
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_SAYS(remarks[0], "GPU 0 (Test GPU): the driver, for CUDA 13.0, cannot "
+                          "load kernels.0.cubin: ");
+  EXPECT_SAYS(remarks[0], "it compiles the PTX beside it instead");
   EXPECT_SAYS(loadErrorOf({}, "no text", kernels, "\177ELF"),
               "kernels.0.ptx: the driver, for CUDA 13.0, refuses the PTX");
 }
 
-TEST(CudaDevice, EachGpuRunsTheLatestKernelsThatItCan) {
+TEST(CudaDevice, AClassRunsTheKernelsThatItWasCompiledWith) {
   std::map<std::string, cuda::test::TestKernel> kernels = {
-      {"k", {addOne, 1, 0, {4}, 0, "k"}}};
+      {"k80", {addOne, 1, 0, {4}, 0, "k80"}},
+      {"k90", {addOne, 1, 0, {4}, 0, "k90"}}};
   Machine own({.gpus = 4, .capabilities = {75, 80, 86, 100}});
-  format::Program program = programOf(1, {});
-  program.kernelSignatures = {{"k", {0, {4}, 1, format::GpuLaunch{0, 1, 128}}}};
-  for (const char *arch : {"sm_80", "sm_90"})
-    program.gpu.push_back({arch, {{"ptx", ""}}, {{"cubin", ""}}});
-  BoundProgram bound(std::move(program));
-  for (int arch : {80, 90}) {
-    std::string number = std::to_string(arch);
-    std::string text = ".target sm_" + number + " .entry k( .param )",
-                cubin = "\177ELF of sm_" + number;
-    own.addModule(text, kernels, cubin, arch);
-    bound.gpu.push_back({{text}, {cubin}});
-  }
-  std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
-  auto load = [&](int number) {
+  auto load = [&](int number, const std::string &arch) {
+    format::Program program = programOf(1, {});
+    program.classes.resize(1);
+    program.classes[0].arch = arch;
+    // Each has a module of its own, counted through.
+    program.kernelSignatures = {
+        {"k80", {0, {4}, 1, format::GpuLaunch{0, 1, 128}}},
+        {"k90", {0, {4}, 1, format::GpuLaunch{1, 1, 128}}}};
+    for (const char *each : {"sm_80", "sm_90"})
+      program.gpu.push_back({each, {{"ptx", ""}}, {{"cubin", ""}}});
+    BoundProgram bound(std::move(program));
+    bound.classes.resize(1);
+    for (int each : {80, 90}) {
+      std::string text = std::to_string(each), name = "k" + text;
+      std::string ptx = ".target sm_" + text + " .entry " + name + "( .param )",
+                  cubin = "\177ELF of sm_" + text;
+      own.addModule(ptx, {{name, kernels.at(name)}}, cubin, each);
+      bound.gpu.push_back({{ptx}, {cubin}});
+    }
+    std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
     auto gpu = std::make_shared<cuda::Gpu>(own.libraries(), number);
     createCudaDevice(gpu, bound, transport.get(), 0, {});
     return std::pair(std::exchange(own.loadedCubins, 0),
                      std::exchange(own.loadedTexts, 0));
   };
-  EXPECT_THROW(load(0), Error);
-  EXPECT_EQ(load(1), std::pair(int64_t(1), int64_t(0)));
-  EXPECT_EQ(load(2), std::pair(int64_t(0), int64_t(1)));
-  EXPECT_EQ(load(3), std::pair(int64_t(0), int64_t(1)));
+  using Loaded = std::pair<int64_t, int64_t>;
+  EXPECT_THROW(load(0, "sm_80"), Error);
+  EXPECT_EQ(load(1, "sm_80"), Loaded(1, 0));
+  EXPECT_EQ(load(2, "sm_80"), Loaded(0, 1));
+  EXPECT_THROW(load(2, "sm_90"), Error);
+  EXPECT_EQ(load(3, "sm_90"), Loaded(0, 1));
+  // One that no kernel is for.
+  EXPECT_EQ(load(3, "sm_100"), Loaded(0, 0));
+  // Where a class does not say, the latest that the GPU runs.
+  EXPECT_THROW(load(0, ""), Error);
+  EXPECT_EQ(load(1, ""), Loaded(1, 0));
+  EXPECT_EQ(load(3, ""), Loaded(0, 1));
   EXPECT_EQ(own.takeFaults(), std::vector<std::string>());
 }
 
@@ -308,85 +337,6 @@ TEST(CudaDevice, MemoryOfAnotherGpuIsAFault) {
 }
 
 //===----------------------------------------------------------------------===//
-// Arrays
-//===----------------------------------------------------------------------===//
-
-std::shared_ptr<Buffer> arrayOf(int32_t first) {
-  auto array = Buffer::allocate(16);
-  std::iota(static_cast<int32_t *>(array->data.get()),
-            static_cast<int32_t *>(array->data.get()) + 4, first);
-  return array;
-}
-int32_t firstOf(const void *data) {
-  return *static_cast<const int32_t *>(data);
-}
-
-/// Adds one to an array on a device of several.
-void addOneTo(Devices &all, int64_t which, const Buffer &from,
-              const Buffer &to) {
-  static const KernelLaunch launch = {addOne, {0, 1}, 4, 1};
-  all.run([&](int64_t rank, Device &device) {
-    if (rank != which)
-      return;
-    Region regions[2] = {
-        {&from, 0, /*isRead=*/true, /*isWritten=*/false, /*isOfArray=*/true},
-        {&to, 0, /*isRead=*/false, /*isWritten=*/true, /*isOfArray=*/true}};
-    BufferTable table;
-    device.bind(table, regions);
-    device.launch(compute, launch, table);
-  });
-}
-
-TEST(CudaDevice, ArraysStayWhereTheyAre) {
-  Devices all(onMachine({}), 2);
-  auto first = arrayOf(1), second = arrayOf(50), third = arrayOf(60);
-  addOneTo(all, 0, *first, *second);
-  EXPECT_EQ(firstOf(second->data.get()), 50);
-  // Neither is brought there again, nor read before.
-  *static_cast<int32_t *>(first->data.get()) = 100;
-  addOneTo(all, 0, *second, *third);
-  EXPECT_EQ(firstOf(second->data.get()), 50);
-  EXPECT_EQ(firstOf(third->host()), 3);
-  addOneTo(all, 0, *first, *third);
-  EXPECT_EQ(firstOf(third->host()), 2);
-  // Through the host to another GPU, and in place.
-  int64_t used = machine->gpus[0].usedBytes;
-  addOneTo(all, 1, *second, *second);
-  EXPECT_EQ(machine->gpus[0].usedBytes, used);
-  EXPECT_EQ(firstOf(second->host()), 3);
-  EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
-}
-
-TEST(CudaDevice, ArraysGiveBackTheirMemory) {
-  Devices all(onMachine({}), 1);
-  auto array = arrayOf(0);
-  for (int run = 0; run < 2; ++run) {
-    auto next = arrayOf(0);
-    addOneTo(all, 0, *array, *next);
-    array = next;
-  }
-  int64_t used = machine->gpus[0].usedBytes;
-  for (int run = 2; run < 10; ++run) {
-    auto next = arrayOf(0);
-    addOneTo(all, 0, *array, *next);
-    array = next;
-  }
-  EXPECT_EQ(machine->gpus[0].usedBytes, used);
-  EXPECT_EQ(firstOf(array->host()), 10);
-}
-
-TEST(CudaDevice, AnArrayOutlivesItsDevice) {
-  auto array = arrayOf(0);
-  {
-    Devices all(onMachine({}), 1);
-    addOneTo(all, 0, *array, *array);
-  }
-  EXPECT_EQ(firstOf(array->host()), 1);
-  array.reset();
-  EXPECT_TRUE(machine->memory.empty());
-}
-
-//===----------------------------------------------------------------------===//
 // Graphs
 //===----------------------------------------------------------------------===//
 
@@ -438,6 +388,43 @@ TEST(CudaDevice, AGraphIsOfItsAddressesAlone) {
     });
     EXPECT_EQ(memory.at(1)[0], run < 4 ? 1 : 10 * run);
   }
+  EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+}
+
+/// Of more sets of addresses than are kept the oldest graph goes, and new ones
+/// are recorded all the same.
+TEST(CudaDevice, RecordingGoesOnWhereAddressesChange) {
+  constexpr int sets = 40, kept = 32;
+  Devices all(onMachine({}), 1);
+  Integers memory(*all.devices[0], sets + 1);
+  memory.fill(0, 1);
+  Copy copy = memory.copy(0, 1);
+  std::vector<BufferTable> tables(sets);
+  for (int set = 0; set < sets; ++set)
+    all.devices[0]->select(tables[set], memory.table,
+                           std::vector<BufferIndex>{0, BufferIndex(set + 1)});
+  auto run = [&](int set) {
+    bool isRepeated = false;
+    all.run([&](int64_t, Device &device) {
+      isRepeated = device.repeat(tables[set], 0);
+      if (isRepeated)
+        return;
+      device.beginRecording(tables[set], 0);
+      device.copy(compute, copy, tables[set]);
+      device.endRecording();
+    });
+    return isRepeated;
+  };
+  for (int set = 0; set < sets; ++set)
+    for (int time = 0; time < 3; ++time)
+      EXPECT_EQ(run(set), time == 2) << set;
+  EXPECT_EQ(machine->executables.size(), size_t(kept));
+  // The last ones are there, the first are recorded anew.
+  EXPECT_TRUE(run(sets - kept));
+  EXPECT_FALSE(run(0));
+  EXPECT_FALSE(run(0));
+  EXPECT_TRUE(run(0));
+  EXPECT_EQ(machine->executables.size(), size_t(kept));
   EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
 }
 

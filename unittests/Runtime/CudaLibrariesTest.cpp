@@ -60,7 +60,8 @@ protected:
                           (directory / "library.c").string();
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
-  void buildDriver(int version, int gpus, const std::string &missing = "") {
+  void buildDriver(int version, int gpus, const std::string &missing = "",
+                   const std::string &more = "") {
     // The loader keeps what it has opened by its name.
     static int number = 0;
     driver = "libcuda." + std::to_string(number++) + ".so";
@@ -68,7 +69,7 @@ protected:
         driver,
         "int cuDriverGetVersion(int *v) { *v = " + std::to_string(version) +
             "; return 0; }\nint cuDeviceGetCount(int *n) { *n = " +
-            std::to_string(gpus) + "; return 0; }",
+            std::to_string(gpus) + "; return 0; }" + more,
         missing);
   }
   /// What is said, or "" if all is well.
@@ -139,6 +140,36 @@ TEST_F(CudaLibraries, TheLibrariesThatTheDriverCanRun) {
   expect({"libcublasLt.so.12"});
   build<BlasLt>("libcublasLt.so.12", "", "cublasLtMatmul");
   expect({"libcublasLt.so.12 lacks the function cublasLtMatmul"});
+}
+
+/// CUDA 13 has dropped them: also a driver for it takes libraries of CUDA 12.
+TEST_F(CudaLibraries, TheLibrariesThatOldGpusCanRun) {
+  const std::string volta = "\nint cuDeviceGetAttribute(int *v, int a, int d) "
+                            "{ *v = a == 75 ? 7 : 0; "
+                            "return 0; }";
+  build<BlasLt>("libcublasLt.so.13", "");
+  buildDriver(13000, 1, "", volta);
+  expect({"needs libcublasLt.so.12 (a GPU is of sm_70, on which later ones do "
+          "not compute), which is not in",
+          "toolkit 12", "nvidia-cublas-cu12"});
+  build<BlasLt>("libcublasLt.so.12", "");
+  buildDriver(13000, 1, "", volta);
+  EXPECT_EQ(open(), "");
+  auto openDnn = [&](int version) -> std::string {
+    std::string name = std::to_string(version);
+    fs::create_directories(directory / name);
+    build<Dnn>(name + "/libcudnn.so.9",
+               "long cudnnGetVersion() { return " + name + "; }");
+    try {
+      openDnnFrom({directory / name}, 70);
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  expect(openDnn(91900), {"libcudnn.so.9 is cuDNN 9.19, which does not compute "
+                          "on GPUs of sm_70: install cuDNN 9.10 for CUDA 12"});
+  EXPECT_EQ(openDnn(91002), "");
 }
 
 TEST_F(CudaLibraries, ALibraryThatIsBroken) {

@@ -47,14 +47,17 @@ def LowerLibraryOps
     those of i8 into i32 become a `whale.matmul`, if oneDNN sums so many terms
     exactly. With `bytes`, those that cuBLASLt has on such a GPU become a
     `whale.matmul`, whose operands are copied where the contracted elements are
-    no neighbours; a remark says why others do not.
+    no neighbours; a remark says why others do not. On a GPU without arithmetic
+    of bf16 (`bytes` below 80) products and convolutions of bf16 are computed in
+    f32, between conversions.
 
     Attention becomes a `whale.library_call` or, with `blocks`, kernels that
     hold the scores of one tile at a time; where a tile of its heads does not
     fit into shared memory, it stays a call, and a remark says so. With
     `capability`, what cuDNN computes on such a GPU becomes a call of
-    `fused_attention` or `fused_attention_gradient`; a remark says why others
-    do not.
+    `fused_attention` or `fused_attention_gradient`, if its samples and heads,
+    computed one after the other as far as is needed, take at most `workspace`
+    bytes; a remark says why others do not.
 
     Products with vectors and those of few elements stay: as loops they are as
     quick, and their sums more exact.
@@ -89,9 +92,13 @@ def LowerLibraryOps
     Option<"capability", "capability", "int", "0",
            "Compute capability of the GPUs (90 for sm_90) on which cuDNN "
            "computes attention; 0 if it does not">,
+    Option<"workspace", "workspace", "int64_t", "1 << 30",
+           "Bytes that a call of cuDNN's attention may take besides its "
+           "tensors">,
     Option<"bytes", "bytes", "int", "0",
-           "Compute capability of the GPUs (90 for sm_90) on which cuBLASLt "
-           "multiplies 8-bit elements; 0 if it does not">,
+           "Compute capability of the GPUs (90 for sm_90) whose libraries form "
+           "products: which of 8-bit elements, and whether those of bf16 and "
+           "convolutions are computed in f32; 0 on the processor">,
     Option<"integers", "integers", "bool", "false",
            "Whether the processor multiplies i8 into i32 by instructions of "
            "its own, which oneDNN uses">,

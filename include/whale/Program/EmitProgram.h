@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <functional>
 #include <string>
 
 namespace whale {
@@ -34,8 +35,11 @@ struct EmitOptions {
   std::string target = "cpu";
   /// The processor that kernels are built for; this machine's if empty.
   std::string cpu;
-  /// The architectures that kernels of GPUs are built for, from the lowest on.
-  std::vector<std::string> gpuArchs;
+  /// The compute capability of a rank's GPU, that its kernels are built for;
+  /// not asked for others.
+  std::function<int(int64_t rank)> capabilityOf = [](int64_t) { return 90; };
+  /// Whether that is what the rank's kind has, so that no other GPU will do.
+  bool areKindsCompared = true;
   /// Of the program, for messages.
   std::string name;
   /// What the ranks' libraries may use besides, by rank; empty where no GPUs

@@ -37,6 +37,8 @@ struct EmulatedKernel {
   void (*body)(EmulatedThread *thread, void **buffers);
   int32_t threads;
   int32_t sharedBytes;
+  /// What a block of the GPU that it is compiled for has at most.
+  int32_t mostSharedBytes;
   /// 1 if an iteration is a block, whose threads may wait for one another, 0 if
   /// it is a thread.
   int32_t isByBlock;

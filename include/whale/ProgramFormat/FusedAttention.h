@@ -67,19 +67,40 @@ struct FusedAttention {
   /// Whether rows read no keys behind their own.
   bool isCausal = false;
   bool isGradient = false;
+  /// Of a part: how many of them have the same head of keys, of which each
+  /// gives cotangents of keys and values, dense in the workspace, to be summed.
+  int64_t keyParts = 1;
 };
 
-/// How cuDNN computes it on GPUs of the compute capability (90 for sm_90) and
-/// later; nothing, and why not, where it does not.
-std::optional<FusedAttention> describeFused(const AttentionCall &call,
-                                            int capability, std::string &why);
+/// What the GPU of a rank offers to cuDNN's attention.
+struct AttentionLimits {
+  /// 90 for sm_90.
+  int capability = 0;
+  /// The most bytes that a call may take besides its tensors. More than
+  /// `mostWorkspace` of Limits.h is taken only where a call can't be divided
+  /// so far.
+  int64_t mostWorkspace = 0;
+};
 
-/// Some samples, or some heads of one: as many as are computed at a time with
-/// at most `mostWorkspace` bytes.
-FusedAttention choosePart(const FusedAttention &all, int64_t mostWorkspace);
+/// The most workspace of a call on a device of so much memory.
+int64_t mostAttentionWorkspace(int64_t memoryBytes);
+
+/// How cuDNN computes it within the limits, on such a GPU and on later ones;
+/// nothing, and why not, where it does not.
+std::optional<FusedAttention> describeFused(const AttentionCall &call,
+                                            const AttentionLimits &limits,
+                                            std::string &why);
+
+/// What is computed at a time with at most `mostWorkspace` bytes, as much as
+/// can be: samples, else heads of keys of one with the heads of queries that
+/// share them, else one head of queries. Nothing if that is still too much.
+std::optional<FusedAttention> choosePart(const FusedAttention &all,
+                                         int64_t mostWorkspace);
 
 /// The bytes that this much takes besides its tensors; a little less may do.
 int64_t findWorkspace(const FusedAttention &part);
+/// Of these, what cotangents of keys and values take that are summed.
+int64_t findPartialBytes(const FusedAttention &part);
 
 } // namespace whale::format
 

@@ -23,6 +23,7 @@
 #ifndef WHALE_PROGRAMFORMAT_PROGRAM_H
 #define WHALE_PROGRAMFORMAT_PROGRAM_H
 
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/ProgramFormat/Products.h"
 
 #include <map>
@@ -242,6 +243,10 @@ struct RankClass : Body {
   std::map<int64_t, std::vector<std::vector<int64_t>>> locals;
   /// Whether a program for GPUs runs it on the processor.
   bool isForProcessor = false;
+  /// The architecture of the GPUs that it was compiled for, as "sm_90": what
+  /// libraries compute, and which kernels there are, depends on it. Later ones
+  /// run it, too. Empty if it is not for GPUs.
+  std::string arch = {};
   bool operator==(const RankClass &) const = default;
 };
 
@@ -299,11 +304,23 @@ struct Collective {
   bool operator==(const Collective &) const = default;
 };
 
+/// What the GPU of a rank has to be.
+struct GpuKind {
+  /// Exactly of this architecture, as "sm_90"; empty where any will do that
+  /// runs the rank's class.
+  std::string arch;
+  /// As the cluster's file has it: what a GPU says of itself is a few percent
+  /// less.
+  int64_t memoryBytes = 0;
+  bool operator==(const GpuKind &) const = default;
+};
+
 /// How a GPU runs a kernel: blocks of threads in one dimension, the shared
 /// memory that its PTX declares, and a pointer for each buffer. An iteration is
 /// a block if there are as many blocks as iterations, else a thread.
 struct GpuLaunch {
-  /// Which of the program's modules has it.
+  /// Which of the program's modules has it, counted through those of all
+  /// architectures.
   int64_t module = 0;
   int64_t blocks = 1, threads = 1;
   bool operator==(const GpuLaunch &) const = default;
@@ -328,14 +345,9 @@ struct File {
   bool operator==(const File &) const = default;
 };
 
-/// The compute capability of an architecture: 90 for "sm_90".
-inline int capabilityOf(const std::string &arch) {
-  return std::stoi(arch.substr(3));
-}
-
-/// Kernels for GPUs of an architecture.
+/// The kernels of the classes for an architecture.
 struct GpuCode {
-  /// What they are compiled for, as "sm_90"; GPUs of later ones run them too.
+  /// As "sm_90"; GPUs of later ones run them too.
   std::string arch;
   int capability() const { return capabilityOf(arch); }
   /// Texts of PTX.
@@ -363,9 +375,11 @@ struct Program {
   /// channels.
   int64_t unreadChannelEnd = 0;
   std::optional<File> kernels;
-  /// Of a program for GPUs that has kernels: the same ones for some
-  /// architectures, from the lowest on.
+  /// Of a program for GPUs that has kernels: by architecture, from the lowest
+  /// on.
   std::vector<GpuCode> gpu;
+  /// By the names of ranks' kinds, of those that are GPUs.
+  std::map<std::string, GpuKind> gpuKinds;
   /// What the kernels need of a processor (Processor.h).
   std::vector<std::string> kernelFeatures;
   /// By symbol.
@@ -380,6 +394,10 @@ struct Program {
 std::string_view name(Reduction reduction);
 std::string_view name(Space space);
 std::string_view name(Role role);
+
+/// Returns the code that has a module, and the module's number in it.
+std::pair<size_t, size_t> findModule(const std::vector<GpuCode> &codes,
+                                     int64_t module);
 
 /// Returns the groups of all channels: their communicators.
 Groups communicatorsOf(const Program &program);

@@ -101,6 +101,14 @@ struct RunOptions : StepOptions {
   Profile *profile = nullptr;
 };
 
+/// What a user may want to know of how a program was loaded, of all processes
+/// in the first one: how data is exchanged, what is not as it was compiled.
+struct LoadNote {
+  /// Whether it costs time in each step that another machine would not take.
+  bool isWarning = false;
+  std::string text;
+};
+
 /// What a step cost, complete once it has ended well.
 struct StepCosts {
   Stats stats;
@@ -133,9 +141,8 @@ public:
   const std::vector<Parameter> &arguments() const;
   const std::vector<Parameter> &results() const;
 
-  /// The first transfer between GPUs that is staged through the host although
-  /// none was asked to be, and why; empty if there is none.
-  const std::string &staged() const;
+  /// What there is to say of how it was loaded.
+  const std::vector<LoadNote> &notes() const;
 
   /// The compiler's readable summary ("plan" of the manifest), as JSON text.
   const std::string &plan() const;

@@ -9,27 +9,32 @@
 #include "whale/Target/CPU/KernelParts.h"
 
 #include "mlir/IR/Threading.h"
+#include "whale/Dialect/Whale/IR/GpuArchAttribute.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Target/CPU/NativeCode.h"
 #include "llvm/Support/FileUtilities.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace whale;
 
-static SmallVector<Operation *> findKernels(ModuleOp kernels,
-                                            bool isForProcessor) {
-  SmallVector<Operation *> found;
-  for (Operation &function : *kernels.getBody())
-    if (function.hasAttr(kForProcessorAttrName) == isForProcessor)
-      found.push_back(&function);
-  return found;
+/// What a kernel is for: the processor, or an architecture of GPUs; nothing is
+/// said of them where all are alike.
+static std::pair<bool, StringRef> getTarget(Operation *kernel) {
+  auto arch = kernel->getAttrOfType<StringAttr>(kGpuArchAttrName);
+  return {kernel->hasAttr(kForProcessorAttrName),
+          arch ? arch.getValue() : StringRef()};
 }
 
-OwningOpRef<ModuleOp> whale::selectKernels(ModuleOp kernels,
-                                           bool isForProcessor) {
+OwningOpRef<ModuleOp>
+whale::selectKernels(ModuleOp kernels, bool isForProcessor, StringRef arch) {
   OwningOpRef<ModuleOp> selected = ModuleOp::create(kernels.getLoc());
-  for (Operation *function : findKernels(kernels, isForProcessor))
-    selected->push_back(function->clone());
+  for (Operation &function : *kernels.getBody()) {
+    auto [isItsOwn, own] = getTarget(&function);
+    if (isItsOwn == isForProcessor && (own.empty() || own == arch))
+      selected->push_back(function.clone());
+  }
   return selected;
 }
 
@@ -38,10 +43,10 @@ SmallVector<OwningOpRef<ModuleOp>> whale::divideKernels(ModuleOp kernels) {
   // call.
   constexpr size_t kKernelsOfPart = 4, kMostParts = 8;
   SmallVector<OwningOpRef<ModuleOp>> modules;
-  for (bool isForProcessor : {false, true}) {
-    SmallVector<Operation *> alike = findKernels(kernels, isForProcessor);
-    if (alike.empty())
-      continue;
+  std::map<std::pair<bool, StringRef>, SmallVector<Operation *>> byTarget;
+  for (Operation &function : *kernels.getBody())
+    byTarget[getTarget(&function)].push_back(&function);
+  for (const auto &[target, alike] : byTarget) {
     size_t parts =
         std::clamp<size_t>(alike.size() / kKernelsOfPart, 1, kMostParts);
     SmallVector<size_t> weights(parts, 0);

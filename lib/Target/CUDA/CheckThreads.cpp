@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: a module of kernels for a GPU. Out: the same, or an error. From the
+// In: a module of kernels for a GPU. Out: the same, or an error. How many
+// blocks a grid has is an attribute of its kernel. From the
 // bounds of its loops follows how much one thread does at most, and from its
 // allocations how much shared memory a block has. Numbers that nothing is known
 // of are as large as can be: a kernel that passes is within the limits.
@@ -140,6 +141,13 @@ struct CheckThreads : whale::impl::CheckThreadsBase<CheckThreads> {
   using CheckThreadsBase::CheckThreadsBase;
 
   void check(func::FuncOp kernel) {
+    // What every GPU takes in the first dimension.
+    constexpr int64_t mostBlocks = std::numeric_limits<int32_t>::max();
+    if (int64_t blocks = getLaunchShape(kernel).blocks; blocks > mostBlocks) {
+      kernel.emitError("a grid of the GPU would have ")
+          << blocks << " blocks for this one: more than " << mostBlocks;
+      return signalPassFailure();
+    }
     int64_t bytes = 0;
     for (memref::AllocaOp array : findSharedMemory(kernel))
       bytes = addCosts(llvm::alignTo(bytes, kSharedAlignment),

@@ -24,6 +24,7 @@
 #include "LowerToNvvm.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CUDA/CompileCuda.h"
 
@@ -43,13 +44,13 @@ using namespace whale;
 /// LLVM's features for an architecture: the lowest PTX that has what kernels
 /// use, so that drivers of the CUDA that the architecture came with accept it.
 static StringRef getFeatures(StringRef arch) {
-  return arch == "sm_90" ? "+ptx80" : "";
+  return format::findGpuArchitecture(format::capabilityOf(arch.str())).ptx;
 }
 
-ArrayRef<llvm::StringLiteral> whale::getGpuArchitectures() {
-  static constexpr llvm::StringLiteral names[] = {
-      "sm_75", "sm_80",  "sm_86",  "sm_87",  "sm_89",
-      "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"};
+ArrayRef<StringRef> whale::getGpuArchitectures() {
+  static const SmallVector<StringRef> names = llvm::map_to_vector(
+      format::getGpuArchitectures(),
+      [](const format::GpuArchitecture &arch) { return StringRef(arch.name); });
   return names;
 }
 

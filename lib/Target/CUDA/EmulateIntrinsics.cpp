@@ -234,7 +234,7 @@ uint64_t placeShared(Function &body, ArrayRef<GlobalVariable *> shared,
 
 /// The kernel's entry: describes it and lets the runtime run it.
 void makeEntry(StringRef name, Function *body, int64_t threads,
-               uint64_t sharedBytes, bool isByBlock,
+               uint64_t sharedBytes, int64_t mostSharedBytes, bool isByBlock,
                ArrayRef<uint64_t> bufferBytes, GlobalVariable *table) {
   Module &module = *body->getParent();
   LLVMContext &context = module.getContext();
@@ -247,11 +247,12 @@ void makeEntry(StringRef name, Function *body, int64_t threads,
                                GlobalValue::PrivateLinkage);
   Constant *sizes = addConstant(ConstantDataArray::get(context, bufferBytes),
                                 GlobalValue::PrivateLinkage);
-  Constant *description = addConstant(
-      ConstantStruct::getAnon({text, body, b.getInt32(threads),
-                               b.getInt32(sharedBytes), b.getInt32(isByBlock),
-                               b.getInt32(bufferBytes.size()), sizes}),
-      GlobalValue::InternalLinkage);
+  Constant *description =
+      addConstant(ConstantStruct::getAnon(
+                      {text, body, b.getInt32(threads), b.getInt32(sharedBytes),
+                       b.getInt32(mostSharedBytes), b.getInt32(isByBlock),
+                       b.getInt32(bufferBytes.size()), sizes}),
+                  GlobalValue::InternalLinkage);
   auto *entry = Function::Create(
       FunctionType::get(b.getVoidTy(),
                         {pointer, b.getInt64Ty(), b.getInt64Ty()}, false),
@@ -270,7 +271,7 @@ void makeEntry(StringRef name, Function *body, int64_t threads,
 
 } // namespace
 
-Error whale::emulateIntrinsics(Module &module) {
+Error whale::emulateIntrinsics(Module &module, int64_t blockSharedBytes) {
   LLVMContext &context = module.getContext();
   auto *table = new GlobalVariable(
       module, PointerType::get(context, 0), false, GlobalValue::WeakODRLinkage,
@@ -307,7 +308,8 @@ Error whale::emulateIntrinsics(Module &module) {
           return loadFunction(b, self, kAccess);
         }))
       return error;
-    makeEntry(name, body, threads, bytes, isByBlock, bufferBytes, table);
+    makeEntry(name, body, threads, bytes, blockSharedBytes, isByBlock,
+              bufferBytes, table);
   }
   for (GlobalVariable *array : shared)
     if (array->use_empty())

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerToNvvm.h"
+#include "whale/Dialect/Whale/IR/GpuArchAttribute.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/Target/CPU/CompileKernels.h"
 #include "whale/Target/CPU/KernelParts.h"
 #include "whale/Target/CPU/NativeCode.h"
@@ -16,11 +18,16 @@
 using namespace mlir;
 using namespace whale;
 
-/// Compiles a module of kernels, which is consumed, to the file `object`.
-static LogicalResult compilePart(ModuleOp kernels, StringRef object) {
+/// Compiles a module of kernels, which is consumed, to the file `object`. All
+/// are for the same GPUs.
+static LogicalResult compilePart(ModuleOp kernels, int capability,
+                                 StringRef object) {
   auto fail = [&](const Twine &what) {
     return kernels.emitError("cannot compile the kernels: ") << what;
   };
+  if (auto arch = kernels.getBody()->front().getAttrOfType<StringAttr>(
+          kGpuArchAttrName))
+    capability = format::capabilityOf(arch.str());
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module =
       lowerToNvvm(kernels, context, /*isForProcessor=*/true);
@@ -32,7 +39,8 @@ static LogicalResult compilePart(ModuleOp kernels, StringRef object) {
     return fail(error);
   module->setTargetTriple(machine->getTargetTriple());
   module->setDataLayout(machine->createDataLayout());
-  if (llvm::Error unknown = emulateIntrinsics(*module))
+  if (llvm::Error unknown = emulateIntrinsics(
+          *module, format::findGpuArchitecture(capability).blockSharedBytes))
     return fail(llvm::toString(std::move(unknown)));
   for (llvm::Function &function : *module)
     if (!function.isDeclaration()) {
@@ -46,7 +54,7 @@ static LogicalResult compilePart(ModuleOp kernels, StringRef object) {
 }
 
 LogicalResult whale::compileEmulated(ModuleOp kernels, StringRef path,
-                                     StringRef cpu) {
+                                     int capability, StringRef cpu) {
   loadNvvm(*kernels.getContext());
   loadForKernels(*kernels.getContext());
   return compileParts(
@@ -54,6 +62,6 @@ LogicalResult whale::compileEmulated(ModuleOp kernels, StringRef path,
         return part.getBody()->front().hasAttr(kForProcessorAttrName)
                    ? compileKernelsPart(part, number, object,
                                         {cpu.str(), /*dumpLLVM=*/""})
-                   : compilePart(part, object);
+                   : compilePart(part, capability, object);
       });
 }

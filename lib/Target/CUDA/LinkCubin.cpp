@@ -8,6 +8,7 @@
 
 #include "LinkCubin.h"
 
+#include "whale/ProgramFormat/GpuArchitecture.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -17,7 +18,7 @@ using namespace llvm;
 using namespace whale;
 
 /// Whether a library makes code for an architecture: earlier ones don't know
-/// later ones.
+/// later ones, nor late ones what NVIDIA has dropped.
 static bool knows(const NvJitLink &library, StringRef arch) {
   std::string option = ("-arch=" + arch).str();
   const char *options[] = {option.c_str()};
@@ -40,7 +41,7 @@ Expected<NvJitLink> whale::openNvJitLink(StringRef arch) {
         places.push_back((folder / name).string());
     }
   }
-  std::string older;
+  std::string other;
   for (const std::string &place : places) {
     // An empty name would be the program itself.
     void *file =
@@ -52,11 +53,14 @@ Expected<NvJitLink> whale::openNvJitLink(StringRef arch) {
       return createStringError(Twine(place) + " lacks the function " + missing);
     if (knows(library, arch))
       return library;
-    older = place;
+    other = place;
   }
-  if (!older.empty())
-    return createStringError(Twine(older) + " makes no code for " + arch +
-                             ": install a later one");
+  int last =
+      format::findGpuArchitecture(format::capabilityOf(arch.str())).lastToolkit;
+  if (!other.empty())
+    return createStringError(
+        Twine(other) + " makes no code for " + arch + ": install " +
+        (last ? "that of CUDA " + Twine(last) : Twine("a later one")));
   if (given)
     return createStringError(Twine("WHALE_NVJITLINK names no library ('") +
                              given + "')");

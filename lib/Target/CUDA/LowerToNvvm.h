@@ -31,8 +31,9 @@ std::unique_ptr<llvm::Module> lowerToNvvm(mlir::ModuleOp kernels,
 llvm::Error linkLibdevice(llvm::Module &module);
 
 /// Replaces what only a GPU has by what whale/ProgramFormat/Emulator.h offers,
-/// so that the module can be compiled for this machine's processor.
-llvm::Error emulateIntrinsics(llvm::Module &module);
+/// so that the module can be compiled for this machine's processor. A block of
+/// the GPU has `blockSharedBytes` of shared memory at most.
+llvm::Error emulateIntrinsics(llvm::Module &module, int64_t blockSharedBytes);
 
 } // namespace whale
 

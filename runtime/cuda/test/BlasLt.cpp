@@ -249,6 +249,8 @@ std::string findFaultOfBytes(const ProductDescription &description,
                       (d.type != kTypeF32 && d.type != kTypeBF16 &&
                        d.type != kTypeF16))
     return "of unknown types";
+  if (isInteger && capability < 75)
+    return "i8 before sm_75";
   if (!isInteger && capability < 89)
     return "f8 before sm_89";
   // Of i8 the extents and leading dimensions must be multiples of 4, of f8 all
@@ -290,10 +292,13 @@ BlasStatus getHeuristic(BlasHandle, ProductDescription *description,
   if (std::string fault = findFault(*description, *d); !fault.empty())
     return machine.fault(currentGpu(), "a heuristic: " + fault,
                          kBlasInvalidValue);
+  int capability = machine.capabilityOf(currentGpu());
+  if (a->type == kTypeBF16 && capability < 80)
+    return machine.fault(currentGpu(), "a product of bf16 before sm_80",
+                         kBlasNotSupported);
   if (isOfBytes)
     if (std::string fault =
-            findFaultOfBytes(*description, *a, *b, *d, *preference,
-                             machine.capabilityOf(currentGpu()));
+            findFaultOfBytes(*description, *a, *b, *d, *preference, capability);
         !fault.empty())
       return machine.fault(currentGpu(),
                            "a heuristic of 8-bit elements: " + fault,

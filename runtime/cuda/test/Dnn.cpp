@@ -118,7 +118,9 @@ DnnStatus getAttribute(DnnDescriptor given, int attribute, int, int64_t most,
   const auto &descriptor = *static_cast<const Descriptor *>(given);
   switch (attribute) {
   case kDnnHeuristicResults: {
-    *count = descriptor.one<int>(kDnnHeuristicMode) == kDnnHeuristic ? 4 : 0;
+    bool hasSome = descriptor.one<int>(kDnnHeuristicMode) == kDnnHeuristic &&
+                   !Machine::get().options.hasNoEngines;
+    *count = hasSome ? 4 : 0;
     for (int64_t i = 0; to && i < std::min(most, *count); ++i) {
       auto &config = *static_cast<Descriptor *const *>(to)[i];
       config.engine = i;

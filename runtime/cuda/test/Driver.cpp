@@ -92,6 +92,10 @@ Status deviceGetAttribute(int *value, int attribute, int device) {
                                                : 0;
   return 0;
 }
+Status deviceTotalMem(size_t *bytes, int device) {
+  *bytes = static_cast<size_t>(Machine::get().totalBytesOf(device));
+  return 0;
+}
 Status primaryCtxRetain(Context *context, int device) {
   *context = reinterpret_cast<Context>(static_cast<uintptr_t>(device) + 1);
   return 0;
@@ -107,7 +111,7 @@ Status memGetInfo(size_t *free, size_t *total) {
   Lock lock(machine.mutex);
   if (Status status = errorOf(machine, "cuMemGetInfo"))
     return status;
-  *total = static_cast<size_t>(machine.options.memoryBytes);
+  *total = static_cast<size_t>(machine.totalBytesOf(own));
   *free = *total - static_cast<size_t>(machine.gpus[own].usedBytes);
   return 0;
 }
@@ -132,7 +136,7 @@ Status memAlloc(Address *address, size_t bytes) {
   if (bytes == 0)
     return machine.fault(own, "cuMemAlloc of no bytes");
   int64_t &used = machine.gpus[own].usedBytes;
-  if (static_cast<int64_t>(bytes) > machine.options.memoryBytes - used)
+  if (static_cast<int64_t>(bytes) > machine.totalBytesOf(own) - used)
     return kOutOfMemory;
   *address = allocate(machine, bytes, false);
   used += static_cast<int64_t>(bytes);

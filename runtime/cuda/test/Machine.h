@@ -72,6 +72,8 @@ struct MachineOptions {
   int driverVersion = 13000;
   /// Of the GPUs in their order; more GPUs are like the last one.
   std::vector<int> capabilities = {90};
+  /// Of these, in the same way; `memoryBytes` where there are none.
+  std::vector<int64_t> memories = {};
   int ncclVersion = 22809;
   /// The call, counted from 0 among those that can be changed so, that is.
   Mutation mutation = Mutation::None;
@@ -85,6 +87,8 @@ struct MachineOptions {
   bool refusesEpilogues = false;
   /// Whether it has none for 8-bit elements.
   bool refusesBytes = false;
+  /// Whether cuDNN finds no engine.
+  bool hasNoEngines = false;
   /// If not empty, where NCCL's ranks of several processes meet.
   std::string sharedDirectory = {};
 };
@@ -210,6 +214,12 @@ public:
   int capabilityOf(int gpu) const {
     return options.capabilities[std::min(options.capabilities.size() - 1,
                                          static_cast<size_t>(gpu))];
+  }
+  int64_t totalBytesOf(int gpu) const {
+    return options.memories.empty()
+               ? options.memoryBytes
+               : options.memories[std::min(options.memories.size() - 1,
+                                           static_cast<size_t>(gpu))];
   }
   StreamState *otherStream(const StreamState &stream);
 

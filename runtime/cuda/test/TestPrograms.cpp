@@ -45,6 +45,14 @@ const Libraries *findTestLibraries() {
     for (std::string word; std::getline(words, word, ',');)
       read(capabilities, word, options.capabilities.emplace_back());
   }
+  // As large as any kind: nothing is there that it would be taken of.
+  options.memoryBytes = int64_t(1) << 40;
+  const char *memories = "WHALE_TEST_CUDA_MEMORIES";
+  if (const char *list = std::getenv(memories)) {
+    std::istringstream words(list);
+    for (std::string word; std::getline(words, word, ',');)
+      read(memories, word, options.memories.emplace_back());
+  }
   if (const char *directory = std::getenv("WHALE_TEST_CUDA_DIRECTORY"))
     options.sharedDirectory = directory;
   std::unique_ptr<Machine> &machine = processMachine();
@@ -60,13 +68,15 @@ void addTestProgram(const BoundProgram &program,
     return;
   if (!kernels)
     throw Error("the test machine runs programs for 'cuda-test' alone");
-  std::vector<std::map<std::string, TestKernel>> modules(
-      program.gpu.front().texts.size());
+  const std::vector<format::GpuCode> &codes = program.program.gpu;
+  std::vector<std::vector<std::map<std::string, TestKernel>>> modules;
+  for (const BoundProgram::GpuCode &code : program.gpu)
+    modules.emplace_back(code.texts.size());
   for (const auto &[symbol, signature] : *program.program.kernelSignatures) {
     if (!signature.gpu)
       continue;
-    TestKernel &kernel =
-        modules.at(static_cast<size_t>(signature.gpu->module))[symbol];
+    auto [code, module] = format::findModule(codes, signature.gpu->module);
+    TestKernel &kernel = modules[code][module][symbol];
     kernel.function = kernels->find(symbol);
     kernel.extent = signature.extent;
     kernel.inputs = signature.inputs;
@@ -78,9 +88,10 @@ void addTestProgram(const BoundProgram &program,
   kept->push_back(kernels);
   for (size_t code = 0; code < program.gpu.size(); ++code) {
     const auto &[texts, cubins] = program.gpu[code];
-    for (size_t i = 0; i < modules.size(); ++i)
-      machine.addModule(texts[i], modules[i], cubins.empty() ? "" : cubins[i],
-                        program.program.gpu[code].capability());
+    for (size_t i = 0; i < texts.size(); ++i)
+      machine.addModule(texts[i], modules[code][i],
+                        cubins.empty() ? "" : cubins[i],
+                        codes[code].capability());
   }
 }
 

@@ -11,13 +11,16 @@
 namespace whale::runtime::cuda {
 
 ArrayMemory::ArrayMemory(std::shared_ptr<const Gpu> given)
-    : gpu(std::move(given)), pool(*gpu) {
+    : gpu(std::move(given)), pool(*gpu),
+      lender(std::in_place, *gpu, Lender::Turn::First,
+             [this] { return freeUnused(); }) {
   gpu->attach();
   gpu->call(gpu->driver.streamCreate, &stream, unsigned(kStreamNonBlocking));
 }
 
 /// All copies have given back their memory.
 ArrayMemory::~ArrayMemory() {
+  lender.reset();
   if (!gpu->tryAttach())
     return; // the process ends, or the GPU is lost
   freeUnused();
@@ -25,22 +28,29 @@ ArrayMemory::~ArrayMemory() {
 }
 
 std::shared_ptr<ArrayCopy> ArrayMemory::take(int64_t bytes, void *wanted) {
-  std::lock_guard lock(mutex);
-  std::unordered_set<void *> &free = unused[bytes];
-  void *memory;
-  if (free.empty()) {
+  void *memory = takeUnused(bytes, wanted);
+  if (!memory) {
     // The thread may have read an array of another GPU.
     gpu->attach();
-    memory = allocate(bytes);
+    // Nobody waits for the lock meanwhile: others may give memory back for it.
+    memory = reinterpret_cast<void *>(gpu->allocate(bytes));
+    std::lock_guard lock(mutex);
     sum += bytes;
-  } else {
-    auto found = free.find(wanted);
-    if (found == free.end())
-      found = free.begin();
-    memory = *found;
-    free.erase(found);
   }
   return std::make_shared<ArrayCopy>(shared_from_this(), memory, bytes);
+}
+
+void *ArrayMemory::takeUnused(int64_t bytes, void *wanted) {
+  std::lock_guard lock(mutex);
+  std::unordered_set<void *> &free = unused[bytes];
+  if (free.empty())
+    return nullptr;
+  auto found = free.find(wanted);
+  if (found == free.end())
+    found = free.begin();
+  void *memory = *found;
+  free.erase(found);
+  return memory;
 }
 
 bool ArrayMemory::isFree(int64_t bytes, void *address) const {
@@ -49,18 +59,10 @@ bool ArrayMemory::isFree(int64_t bytes, void *address) const {
   return it != unused.end() && it->second.contains(address);
 }
 
-/// Where memory is short, what lies idle is given back first.
-void *ArrayMemory::allocate(int64_t bytes) {
-  try {
-    return reinterpret_cast<void *>(gpu->allocate(bytes));
-  } catch (const Error &) {
-    if (!freeUnused())
-      throw;
-  }
-  return reinterpret_cast<void *>(gpu->allocate(bytes));
-}
-
 bool ArrayMemory::freeUnused() {
+  std::lock_guard lock(mutex);
+  if (!gpu->tryAttach())
+    return false;
   bool hasFreed = false;
   for (auto &[bytes, free] : unused) {
     for (void *memory : free)
@@ -82,8 +84,8 @@ void ArrayMemory::give(int64_t bytes, void *memory) {
   unused[bytes].insert(memory);
 }
 
+/// Without the lock, which a step takes for the memory of its results.
 void ArrayMemory::download(void *host, const void *memory, int64_t bytes) {
-  std::lock_guard lock(mutex);
   gpu->attach();
   cuda::download(*gpu, pool, host, memory, bytes, stream);
 }

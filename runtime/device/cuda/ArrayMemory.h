@@ -13,6 +13,7 @@
 #include "whale/Runtime/Array.h"
 
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -33,13 +34,15 @@ public:
   /// a stream by now uses them.
   std::shared_ptr<ArrayCopy> take(int64_t bytes, void *wanted);
   bool isFree(int64_t bytes, void *address) const;
+  /// Gives back to the GPU what no array has; false if there is nothing.
+  bool freeUnused();
   /// All that was taken of the GPU.
   int64_t bytes() const;
 
 private:
   friend class ArrayCopy;
-  void *allocate(int64_t bytes);
-  bool freeUnused();
+  /// Null where none is free.
+  void *takeUnused(int64_t bytes, void *wanted);
   void give(int64_t bytes, void *memory);
   void download(void *host, const void *memory, int64_t bytes);
 
@@ -51,6 +54,8 @@ private:
   /// For downloads, which may come while the rank works.
   Stream stream = nullptr;
   PinnedPool pool;
+  /// What lies idle is for whoever needs memory.
+  std::optional<Lender> lender;
 };
 
 /// The bytes of an array's shard on a GPU.

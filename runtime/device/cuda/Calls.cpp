@@ -133,8 +133,7 @@ choose(CallContext &context, const DnnConvolution &convolution,
   return *it;
 }
 
-/// What the processor computes, and profiles say why.
-static GpuCall leaveToProcessor(const std::string &why) {
+GpuCall leaveToProcessor(const std::string &why) {
   GpuCall call;
   call.algorithm += ", as " + why;
   return call;
@@ -213,10 +212,8 @@ static GpuCall prepare(CallContext &context, const Call &call) {
                          config,
                          {}};
   if (function.starts_with("fused_attention"))
-    return prepareGpuAttention(
-        context, request,
-        std::min(context.workspaceBytes, format::mostWorkspace),
-        function == "fused_attention_gradient");
+    return prepareGpuAttention(context, request, context.workspaceBytes,
+                               function == "fused_attention_gradient");
   if (function == "fft")
     return withinPlan(prepareGpuFft(context, request), context.workspaceBytes);
   if (function == "triangular_solve" || function == "lapack.trsm")

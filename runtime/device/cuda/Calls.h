@@ -66,6 +66,9 @@ struct GpuCall {
   bool isRecordable = true;
 };
 
+/// What the processor computes, and profiles say why.
+GpuCall leaveToProcessor(const std::string &why);
+
 // `run` is empty where the GPU has nothing for these operands.
 /// With `choices` that are measured, its operands are used for that.
 GpuCall prepareGpuConvolution(CallContext &context,
@@ -75,6 +78,9 @@ GpuCall prepareGpuConvolution(CallContext &context,
                               std::span<void *const> outputs);
 GpuCall prepareGpuAttention(CallContext &context, const LibraryRequest &request,
                             int64_t mostWorkspace, bool isGradient);
+/// Why the processor computes the attention that a class leaves to cuDNN;
+/// empty if it does not. Throws Error where the library is missing.
+std::string findAttentionLack(const Gpu &gpu, const BoundClass &rankClass);
 GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request);
 GpuCall prepareGpuSystem(CallContext &context, const std::string &function,
                          const LibraryRequest &request);
@@ -97,13 +103,14 @@ std::optional<int64_t> workspaceOf(const std::string &function,
 /// and cuBLAS compute.
 class Calls {
 public:
-  /// They use the `workspace` of so many bytes.
-  Calls(const Gpu &gpu, void *workspace, int64_t workspaceBytes,
-        const std::string &choices = "")
+  /// They use a workspace of so many bytes.
+  Calls(const Gpu &gpu, int64_t workspaceBytes, const std::string &choices = "")
       : context(gpu), choices(choices) {
-    context.workspace = workspace;
     context.workspaceBytes = workspaceBytes;
   }
+
+  /// Before the first run, and whenever it is elsewhere.
+  void setWorkspace(void *workspace) { context.workspace = workspace; }
 
   /// Null where the processor computes it. Throws Error where the library is
   /// missing.

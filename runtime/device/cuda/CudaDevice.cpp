@@ -19,9 +19,9 @@
 // is over.
 //
 // Cost: for each operation a call of the driver and a look-up. A recorded part
-// is one launch, found by comparing the addresses with at most 8 sets. A run
-// ends with a wait for all streams. With NCCL every 64th operation waits until
-// the one 64 before is done.
+// is one launch, found by comparing the addresses with those of at most 32
+// sets. A run ends with a wait for all streams. With NCCL every 64th operation
+// waits until the one 64 before is done.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,11 +57,10 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
       hasPeers(usesNccl(program, nccl, rank)),
       workspaceBytes(
           program.classes[program.ranks[rank].rankClass].workspaceBytes),
-      workspace(allocate(MemorySpace::Device, workspaceBytes)),
       productBytes(std::min(workspaceBytes,
                             cuda::workspaceOfProducts(gpu->capability()))),
-      calls(*gpu, workspace->data.get(), workspaceBytes, options.choices),
-      epilogues(*gpu) {
+      calls(*gpu, workspaceBytes, options.choices), epilogues(*gpu) {
+  takeWorkspace();
   if (cuda::BlasStatus status = gpu->blas.create.function(&blas))
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));
@@ -72,6 +71,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
 }
 
 CudaDevice::~CudaDevice() {
+  lender.reset();
   try {
     gpu->attach();
   } catch (const Error &) {
@@ -79,8 +79,7 @@ CudaDevice::~CudaDevice() {
   }
   for (cuda::Stream stream : {gpu->compute, gpu->communication, gpu->copies})
     gpu->driver.streamSynchronize.function(stream);
-  for (const Recordings &run : runs)
-    destroy(run);
+  destroyRecordings();
   for (QueueEvents &queue : events)
     for (cuda::EventHandle event : queue.handles)
       if (event)
@@ -180,6 +179,20 @@ std::shared_ptr<Buffer> CudaDevice::allocate(MemorySpace space, int64_t bytes) {
   return std::make_shared<Buffer>(Buffer{std::move(memory), bytes, true});
 }
 
+void CudaDevice::takeWorkspace() {
+  workspace = allocate(MemorySpace::Device, workspaceBytes);
+  calls.setWorkspace(workspace->data.get());
+}
+
+/// Recorded graphs name the workspace, and have memory of their own.
+void CudaDevice::giveBack() {
+  gpu->attach();
+  settle();
+  destroyRecordings();
+  mirrors.giveBack();
+  workspace.reset();
+}
+
 std::shared_ptr<Buffer> CudaDevice::adoptConstants(const void *data,
                                                    int64_t bytes) {
   std::shared_ptr<Buffer> buffer = allocate(MemorySpace::Device, bytes);
@@ -190,6 +203,8 @@ std::shared_ptr<Buffer> CudaDevice::adoptConstants(const void *data,
 
 void CudaDevice::bind(BufferTable &table, std::span<const Region> regions) {
   gpu->attach();
+  if (!workspace)
+    takeWorkspace();
   while (!left.empty() && gpu->isReached(left.front().end))
     left.pop_front();
   std::vector<void *> &addresses = addressesOf(table);
@@ -356,6 +371,13 @@ void CudaDevice::destroy(const Recordings &run) {
       gpu->driver.graphExecDestroy.function(recording.graph);
 }
 
+void CudaDevice::destroyRecordings() {
+  for (const Recordings &run : runs)
+    destroy(run);
+  runs.clear();
+  current = nullptr;
+}
+
 bool CudaDevice::repeat(const BufferTable &table, size_t part) {
   Recordings *run = findRecordings(table);
   cuda::GraphExec graph = run ? run->parts[part].graph : nullptr;
@@ -371,14 +393,11 @@ bool CudaDevice::repeat(const BufferTable &table, size_t part) {
 /// Records a part if it has shown in a run with these addresses that nothing of
 /// it is for the processor.
 bool CudaDevice::beginRecording(const BufferTable &table, size_t part) {
-  constexpr size_t mostRuns = 8;
-  // Addresses that change again and again are not worth it.
-  constexpr int64_t mostRecordings = 32;
   if (!left.empty())
     settle();
   if (!findRecordings(table))
     runs.push_front({addressesOf(table)});
-  if (runs.size() > mostRuns) {
+  if (runs.size() > cuda::mostLayouts) {
     destroy(runs.back());
     runs.pop_back();
   }
@@ -386,16 +405,13 @@ bool CudaDevice::beginRecording(const BufferTable &table, size_t part) {
   current = &run.parts[part];
   current->isBegun = true;
   hasHostWork = false;
-  if (!current->isComplete || current->hasHostWork || isSynchronous ||
-      (!run.isRecorded && recordings == mostRecordings))
+  if (!current->isComplete || current->hasHostWork || isSynchronous)
     return false;
   prepare();
   // After an error another thread may end it, which only this mode allows.
   gpu->call(gpu->driver.streamBeginCapture, gpu->compute,
             cuda::kCaptureRelaxed);
   isRecording = true;
-  if (!std::exchange(run.isRecorded, true))
-    ++recordings;
   return true;
 }
 
@@ -446,7 +462,17 @@ std::unique_ptr<Device> createCudaDevice(std::shared_ptr<const Gpu> gpu,
                                          const BoundProgram &program,
                                          Transport *transport, int64_t rank,
                                          const CudaDeviceOptions &options) {
-  auto kernels = std::make_shared<const cuda::GpuKernels>(gpu, program);
+  auto remark = [&](const std::string &text) {
+    if (options.remark)
+      options.remark({/*isWarning=*/false, text});
+  };
+  auto kernels =
+      std::make_shared<const cuda::GpuKernels>(gpu, program, rank, remark);
+  if (!program.classes.empty())
+    if (std::string lack =
+            cuda::findAttentionLack(*gpu, program.boundClassOf(rank));
+        !lack.empty() && options.remark)
+      options.remark({/*isWarning=*/true, lack});
   auto find = [kernels](const KernelLaunch &launch) {
     return kernels->find(launch);
   };

@@ -11,6 +11,7 @@
 
 #include "device/Device.h"
 #include "transport/nccl/NcclTransport.h"
+#include "whale/Runtime/Program.h"
 
 namespace whale::runtime {
 
@@ -32,6 +33,8 @@ struct CudaDeviceOptions {
   std::string choices = {};
   /// Moves the data of the channels that it carries; null if there is none.
   NcclTransport *nccl = nullptr;
+  /// Told what a user may want to know of how a program was loaded.
+  std::function<void(const LoadNote &)> remark = {};
 };
 
 /// The device of a rank on a GPU. Its kernels are those of the program's PTX,

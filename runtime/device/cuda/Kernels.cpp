@@ -12,57 +12,98 @@
 
 namespace whale::runtime::cuda {
 
+/// The code of the rank's class: what it was compiled for, or, where it does
+/// not say, the latest that its GPU runs.
+static size_t findCode(const std::vector<format::GpuCode> &codes,
+                       const std::string &arch, const Gpu &gpu) {
+  if (!arch.empty()) {
+    auto own = std::ranges::find(codes, arch, &format::GpuCode::arch);
+    return static_cast<size_t>(own - codes.begin());
+  }
+  auto later = std::ranges::upper_bound(codes, gpu.capability(), {},
+                                        &format::GpuCode::capability);
+  if (!codes.empty() && later == codes.begin())
+    throw Error(gpu.name() + " is of " + format::archOf(gpu.capability()) +
+                ", the kernels are compiled for " + codes.front().arch +
+                " and later: compile with --gpu-arch=" +
+                format::archOf(gpu.capability()));
+  return codes.empty() ? 0 : static_cast<size_t>(later - codes.begin()) - 1;
+}
+
 GpuKernels::GpuKernels(std::shared_ptr<const Gpu> given,
-                       const BoundProgram &program)
+                       const BoundProgram &program, int64_t rank,
+                       const std::function<void(const std::string &)> &remark)
     : gpu(std::move(given)) {
-  // Neither are there kernels for older ones, nor libraries of CUDA 13.
-  constexpr int least = 75;
-  const std::string own = "sm_" + std::to_string(gpu->capability());
-  if (gpu->capability() < least)
-    throw Error(gpu->name() + " is of " + own +
-                ": 'cuda' programs need a GPU of sm_" + std::to_string(least) +
-                " (Turing) or later");
+  const format::GpuArchitecture &least = format::getGpuArchitectures().front();
+  if (gpu->capability() < least.capability)
+    throw Error(gpu->name() + " is of " + format::archOf(gpu->capability()) +
+                ": 'cuda' programs need a GPU of " + std::string(least.name) +
+                " (Pascal) or later");
+  const std::string &arch = program.classOf(rank).arch;
+  if (!arch.empty() && gpu->capability() < format::capabilityOf(arch))
+    throw Error(gpu->name() + " is of " + format::archOf(gpu->capability()) +
+                ", the program of rank " + std::to_string(rank) +
+                " is compiled for " + arch +
+                " and later: compile with --gpu-arch=" +
+                format::archOf(gpu->capability()));
   const std::vector<format::GpuCode> &codes = program.program.gpu;
-  if (codes.empty())
-    return;
+  size_t number = findCode(codes, arch, *gpu);
+  if (number == codes.size())
+    return; // no kernel is for it
   // The thread may be at work for several GPUs.
   gpu->attach();
-  // The latest that it runs.
-  auto later = std::ranges::upper_bound(codes, gpu->capability(), {},
-                                        &format::GpuCode::capability);
-  if (later == codes.begin())
-    throw Error(gpu->name() + " is of " + own +
-                ", the kernels are compiled for " + codes.front().arch +
-                " and later: compile with --gpu-arch=" + own);
   // A cubin is for one architecture alone; the driver compiles PTX for others,
   // and where it refuses the cubin, as one of a later toolkit.
-  const format::GpuCode &code = *std::prev(later);
-  const BoundProgram::GpuCode &contents =
-      program.gpu.at(static_cast<size_t>(std::prev(later) - codes.begin()));
+  const format::GpuCode &code = codes[number];
+  const BoundProgram::GpuCode &contents = program.gpu.at(number);
   bool hasOwn = gpu->capability() == code.capability() && !code.cubins.empty();
+  // Once it has refused one, it is not asked for the others.
+  bool isRefused = false;
   for (size_t i = 0; i < code.modules.size(); ++i) {
     Module module = nullptr;
-    if (!hasOwn ||
-        gpu->driver.moduleLoadDataEx.function(
-            &module, contents.cubins.at(i).c_str(), 0, nullptr, nullptr))
+    if (hasOwn && !isRefused)
+      if (Status status = gpu->driver.moduleLoadDataEx.function(
+              &module, contents.cubins.at(i).c_str(), 0, nullptr, nullptr)) {
+        isRefused = true;
+        if (remark)
+          remark(describeRefusal(code.cubins[i].name, status));
+      }
+    if (!hasOwn || isRefused)
       module = load(contents.texts.at(i), code.modules[i].name, code.arch);
     modules.push_back(module);
   }
+  find(program, number);
+}
+
+void GpuKernels::find(const BoundProgram &program, size_t code) {
+  const std::vector<format::GpuCode> &codes = program.program.gpu;
   for (const auto &[symbol, signature] : *program.program.kernelSignatures) {
     if (!signature.gpu)
+      continue;
+    auto [own, number] = format::findModule(codes, signature.gpu->module);
+    if (own != code)
       continue;
     GpuKernel &kernel = kernels[symbol];
     kernel.blocks = signature.gpu->blocks;
     kernel.threads = signature.gpu->threads;
-    Module module = modules[static_cast<size_t>(signature.gpu->module)];
     Status status = gpu->driver.moduleGetFunction.function(
-        &kernel.function, module, symbol.c_str());
+        &kernel.function, modules[number], symbol.c_str());
     if (status == kNotFound)
-      throw Error(
-          code.modules[static_cast<size_t>(signature.gpu->module)].name +
-          " has no kernel '" + symbol + "'");
+      throw Error(codes[code].modules[number].name + " has no kernel '" +
+                  symbol + "'");
     gpu->check(gpu->driver.moduleGetFunction.symbol, status);
   }
+}
+
+/// Why a cubin is not used, which costs the time that compiling takes.
+std::string GpuKernels::describeRefusal(const std::string &file,
+                                        Status status) const {
+  int version = 0;
+  gpu->call(gpu->driver.driverGetVersion, &version);
+  return gpu->name() + ": the driver, for CUDA " + versionText(version) +
+         ", cannot load " + file + ": " + gpu->describe(status) +
+         "; it compiles the PTX beside it instead, each time that the program "
+         "is loaded";
 }
 
 Module GpuKernels::load(const std::string &text, const std::string &file,

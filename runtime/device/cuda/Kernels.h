@@ -16,12 +16,15 @@
 
 namespace whale::runtime::cuda {
 
-/// The modules of a program, loaded for one GPU.
+/// The modules of a rank's class, loaded for its GPU.
 class GpuKernels {
 public:
   /// Throws Error where the GPU cannot run them: it is older than what they
-  /// are compiled for, or the driver does not know their code.
-  GpuKernels(std::shared_ptr<const Gpu> gpu, const BoundProgram &program);
+  /// are compiled for, or the driver does not know their code. `remark` is told
+  /// of cubins in whose place the driver compiles PTX.
+  GpuKernels(std::shared_ptr<const Gpu> gpu, const BoundProgram &program,
+             int64_t rank,
+             const std::function<void(const std::string &)> &remark);
   ~GpuKernels();
   GpuKernels(const GpuKernels &) = delete;
   GpuKernels &operator=(const GpuKernels &) = delete;
@@ -31,8 +34,11 @@ public:
   }
 
 private:
+  std::string describeRefusal(const std::string &file, Status status) const;
   Module load(const std::string &text, const std::string &file,
               const std::string &arch) const;
+
+  void find(const BoundProgram &program, size_t code);
 
   std::shared_ptr<const Gpu> gpu;
   std::vector<Module> modules;

@@ -123,7 +123,7 @@ Mirrors::bind(const void *key,
 /// Gives mirrors memory so that all lie as they did in an earlier run, where
 /// that can be: it may have been recorded.
 void Mirrors::provide(Table &table, const std::vector<Mirror *> &named) {
-  constexpr size_t mostLayouts = 8, mostStaged = 8;
+  constexpr size_t mostStaged = 8;
   constexpr int64_t mostStagedBytes = 64 << 10;
 
   // What a caller keeps of each step lies elsewhere in each.
@@ -181,6 +181,12 @@ void Mirrors::provide(Table &table, const std::vector<Mirror *> &named) {
   std::rotate(layouts.begin(), known, known + 1);
   if (layouts.size() > mostLayouts)
     layouts.pop_back();
+}
+
+void Mirrors::giveBack() {
+  for (auto &[key, table] : tables)
+    table.staged.clear();
+  memory->freeUnused();
 }
 
 void Mirrors::deliver(Stream stream) {

@@ -19,6 +19,10 @@
 
 namespace whale::runtime::cuda {
 
+/// How many sets of addresses a table remembers, and how many of them have
+/// recorded graphs: the one that was used the longest ago goes first.
+inline constexpr size_t mostLayouts = 32;
+
 /// Memory of the host that a table names has a copy on the GPU: what the
 /// program reads is brought there before its first operation of a run, what it
 /// writes is brought back at the end. The copies of arrays stay there, with the
@@ -51,6 +55,9 @@ public:
   /// written is in the host's memory, or is known to be newer here. The GPU may
   /// still be at it where all are of arrays: these are returned.
   std::vector<std::shared_ptr<ArrayCopy>> bringBack(Stream stream);
+
+  /// Frees the memory of tables' own, between runs.
+  void giveBack();
 
   int64_t bytes() const { return memory->bytes(); }
 

@@ -24,6 +24,7 @@
 #include "device/cuda/Products.h"
 
 #include "device/Transpose.h"
+#include "whale/ProgramFormat/GpuArchitecture.h"
 
 #include <algorithm>
 #include <bit>
@@ -95,6 +96,9 @@ bool isForBlas(const Matmul &matmul, int capability, uint32_t alignment) {
   if (format::isOfBytes(matmul))
     return alignment >= format::stepOfBytes(matmul) &&
            !format::findLackOfBytes(matmul, capability);
+  if (matmul.lhsType == DType::BF16 &&
+      !format::findGpuArchitecture(capability).hasBF16)
+    return false;
   bool isHalf = matmul.lhsType == DType::F16 || matmul.lhsType == DType::BF16;
   if (!typeOf(matmul.lhsType) || isInteger(matmul.lhsType) ||
       matmul.rhsType != matmul.lhsType ||
@@ -327,9 +331,8 @@ void Product::run(const void *lhs, const void *rhs, void *out, const void *bias,
   }
 }
 
-/// As NVIDIA recommends.
 int64_t workspaceOfProducts(int capability) {
-  return int64_t(capability >= 90 ? 32 : 4) << 20;
+  return format::findGpuArchitecture(capability).productWorkspace;
 }
 
 } // namespace whale::runtime::cuda

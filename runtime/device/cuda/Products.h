@@ -17,10 +17,11 @@
 namespace whale::runtime::cuda {
 
 /// Element types and strides that cuBLASLt multiplies, in f32 or wider:
-/// matrices with rows or columns of neighbours, half precision, f32, f64 and
-/// complex numbers. f32 is rounded to TF32 only where the product allows it. On
-/// a GPU of this capability also products of bytes, if the addresses of their
-/// matrices are so aligned; it may lack an algorithm for one of these.
+/// matrices with rows or columns of neighbours, half precision (bf16 where the
+/// GPU has arithmetic of it), f32, f64 and complex numbers. f32 is rounded to
+/// TF32 only where the product allows it. On a GPU of this capability also
+/// products of bytes, if the addresses of their matrices are so aligned; it may
+/// lack an algorithm for one of these.
 bool isForBlas(const Matmul &matmul, int capability, uint32_t alignment);
 
 /// A product made ready: its algorithm is chosen once, for the alignments of

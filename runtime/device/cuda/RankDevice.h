@@ -10,7 +10,7 @@
 // convolutions and library calls, CudaDevice.cpp all else. It keeps what is
 // found or made once: 64 events of each queue in a ring, kernels and calls by
 // instruction, products by the alignment of their operands, and the recorded
-// graphs by the addresses of their buffers, of the last 8 sets of these. All
+// graphs by the addresses of their buffers, of the last sets of these. All
 // operations use the one workspace that the program plans, one after the other.
 //
 // Cost: a look-up for each operation, and a call of the driver or of a library
@@ -54,6 +54,13 @@ public:
   void reset() override;
   void finish() override;
   std::function<bool()> leave() override;
+
+  void lend(std::function<bool()> giveBack) override {
+    lender.reset();
+    if (giveBack)
+      lender.emplace(*gpu, cuda::Lender::Turn::Last, std::move(giveBack));
+  }
+  void giveBack() override;
 
   std::shared_ptr<Buffer> allocate(MemorySpace space, int64_t bytes) override;
   std::shared_ptr<Buffer> adoptConstants(const void *data,
@@ -116,6 +123,7 @@ private:
   bool run(Queue queue, const cuda::GpuCall *call, const BufferTable &table,
            std::span<const BufferIndex> inputs,
            std::span<const BufferIndex> outputs);
+  void takeWorkspace();
   void prepare();
   void endOperation(Queue queue);
   /// Waits for a stream or an event; other ranks get meanwhile what they wait
@@ -170,7 +178,8 @@ private:
   cuda::BlasHandle blas = nullptr;
   /// Of the compute queue.
   const int64_t workspaceBytes;
-  const std::shared_ptr<Buffer> workspace;
+  /// Null after it was given back, until the next run.
+  std::shared_ptr<Buffer> workspace;
   /// Of it, what products may use.
   const int64_t productBytes;
   cuda::Calls calls;
@@ -193,21 +202,22 @@ private:
   struct Recordings {
     std::vector<void *> addresses;
     std::map<size_t, Recording> parts = {};
-    bool isRecorded = false;
   };
   Recordings *findRecordings(const BufferTable &table);
   void destroy(const Recordings &run);
+  void destroyRecordings();
   /// The last one first. Arrays that a caller keeps for a while lie in two or
   /// three places in turn.
   std::deque<Recordings> runs;
   Recording *current = nullptr;
   bool isRecording = false, isRepeated = false, hasHostWork = false;
-  /// The sets of addresses that were recorded.
-  int64_t recordings = 0;
 
   std::optional<double> bandwidth;
   /// Of products, by their type.
   std::map<DType, double> peaks;
+
+  /// Last: what it gives back is still there when it goes.
+  std::optional<cuda::Lender> lender;
 };
 
 } // namespace whale::runtime

@@ -20,8 +20,9 @@
 
 #include "device/cuda/RankDevice.h"
 
+#include "whale/ProgramFormat/GpuArchitecture.h"
+
 #include <algorithm>
-#include <cassert>
 
 namespace whale::runtime {
 
@@ -42,6 +43,12 @@ static int64_t spanOf(std::initializer_list<std::pair<int64_t, int64_t>> dims,
   for (const Matmul::Batch &dim : batch)
     add(dim.size, dim.*stride);
   return isEmpty ? 0 : span;
+}
+
+/// Operations of another queue would use it at the same time.
+static void requireWorkspace(Queue queue) {
+  if (queue != Queue::Compute)
+    throw Error("only operations of the compute queue have a workspace");
 }
 
 void CudaDevice::matmul(Queue queue, const Matmul &matmul,
@@ -66,10 +73,13 @@ void CudaDevice::matmul(Queue queue, const Matmul &matmul,
     if (!it->second->isThere())
       it->second.reset();
   }
-  assert((it->second || epilogue == Epilogue::None) &&
-         "products with an epilogue are the library's");
+  if (!it->second && epilogue != Epilogue::None)
+    throw Error(gpu->name() + ": a product with the epilogue '" +
+                name(epilogue) +
+                "' is none that cuBLASLt forms, and the "
+                "processor forms none with an epilogue");
   if (it->second) {
-    assert(queue == Queue::Compute && "another queue uses the workspace");
+    requireWorkspace(queue);
     const cuda::Product &product = *it->second;
     cuda::Stream stream = gpu->stream(queue);
     product.run(lhs, rhs, out, bias, aux, workspace->data.get(), stream);
@@ -104,7 +114,7 @@ bool CudaDevice::run(Queue queue, const cuda::GpuCall *call,
       memory.push_back(addressesOf(table)[buffer]);
     return memory;
   };
-  assert(queue == Queue::Compute && "another queue uses the workspace");
+  requireWorkspace(queue);
   calls.run(*call, memoryOf(inputs), memoryOf(outputs), gpu->stream(queue));
   endOperation(queue);
   return true;
@@ -222,6 +232,9 @@ double CudaDevice::leastSeconds(double flops, double bytes,
         });
   }
   DType type = product.value_or(DType::F32);
+  bool hasBF16 = format::findGpuArchitecture(gpu->capability()).hasBF16;
+  if (type == DType::BF16 && !hasBF16)
+    type = DType::F32;
   if (type != DType::F16 && type != DType::BF16 && type != DType::F64)
     type = DType::F32;
   if (!peaks.contains(type)) {

@@ -33,6 +33,7 @@ PinnedPool::Block PinnedPool::take(int64_t bytes, Stream stream) {
   constexpr int64_t least = 4096;
   auto size = static_cast<int64_t>(
       std::bit_ceil(static_cast<uint64_t>(std::max(bytes, least))));
+  std::lock_guard lock(mutex);
   auto [begin, end] = unused.equal_range(size);
   for (auto it = begin; it != end; ++it) {
     if (!gpu.isReached(it->second->event))
@@ -48,6 +49,7 @@ PinnedPool::Block PinnedPool::take(int64_t bytes, Stream stream) {
 }
 
 void PinnedPool::give(const Memory &memory, Stream stream) {
+  std::lock_guard lock(mutex);
   unused.emplace(memory.bytes, &memory);
   // Where the GPU has failed, whoever takes it next is told.
   gpu.driver.eventRecord.function(memory.event, stream);

@@ -14,10 +14,12 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 
 namespace whale::runtime::cuda {
 
-/// Pinned memory that is used again when the GPU is done with it.
+/// Pinned memory that is used again when the GPU is done with it. For any
+/// threads.
 class PinnedPool {
   struct Memory {
     void *data = nullptr;
@@ -47,6 +49,7 @@ private:
   void give(const Memory &memory, Stream stream);
 
   const Gpu &gpu;
+  std::mutex mutex;
   std::deque<Memory> all;
   /// By size, a power of two.
   std::multimap<int64_t, const Memory *> unused;

@@ -111,6 +111,7 @@ public:
     return carried.contains(channel);
   }
   const std::string &refusal() const override { return refused; }
+  bool hasSharedGpus() const override { return areShared; }
   void connect() override;
   int64_t addChannel(std::shared_ptr<const Collective>) override {
     throw Error("NCCL has the program's channels only");
@@ -158,6 +159,7 @@ private:
   Groups groups;
   std::set<int64_t> carried;
   std::string refused;
+  bool areShared = false;
   /// Null for those that are not here.
   std::vector<std::unique_ptr<Rank>> ranks;
 };
@@ -221,6 +223,9 @@ std::string reductionOf(const Collective &collective) {
 /// Which groups and channels go this way.
 void Implementation::findChannels() {
   std::vector<std::string> gpuOfRank = communicators.gpuOfRanks();
+  std::set<std::string> gpus;
+  for (const std::string &gpu : gpuOfRank)
+    areShared |= !gpu.empty() && !gpus.insert(gpu).second;
   for (const auto &[number, collective] : program.channels) {
     std::string why = reductionOf(*collective);
     for (const Group &group : collective->groups)

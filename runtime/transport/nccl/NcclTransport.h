@@ -33,6 +33,8 @@ public:
   virtual bool carries(int64_t channel) const = 0;
   /// Why it does not carry all channels; empty where it does.
   virtual const std::string &refusal() const = 0;
+  /// Whether ranks, of any process, share a GPU.
+  virtual bool hasSharedGpus() const = 0;
   /// Called once, before anything is started. Collective where the transport's
   /// exchange is; `abort` ends it, from another thread, with Aborted. NCCL is
   /// opened where it carries something. Throws Error.

@@ -22,14 +22,17 @@ namespace whale {
 
 /// Modules with copies of about the same number of operations each of the
 /// functions of `kernels`: one module for each four functions, at most eight.
-/// Each function is in one of them; those of the processor in a program for
-/// GPUs are in modules of their own, by the same rule, behind the others.
+/// Each function is in one of them; in a program for GPUs those of each
+/// architecture, and those of the processor, are in modules of their own, by
+/// the same rule.
 llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>
 divideKernels(mlir::ModuleOp kernels);
 
-/// Copies of those of the processor in a program for GPUs, or of all others.
+/// Copies of those of the processor in a program for GPUs, or of those for GPUs
+/// of the architecture `arch`.
 mlir::OwningOpRef<mlir::ModuleOp> selectKernels(mlir::ModuleOp kernels,
-                                                bool isForProcessor);
+                                                bool isForProcessor,
+                                                llvm::StringRef arch = "");
 
 /// Compiles each part of `kernels`, numbered from 0, to an object file by
 /// `compile`, which may change the part and emits a diagnostic if it fails, and

@@ -28,8 +28,9 @@ namespace whale {
 /// Threads of a block whose iterations don't cooperate.
 inline constexpr int64_t kBlockThreads = 128;
 
-/// The architectures that there is code for: sm_75 (Turing) and later.
-llvm::ArrayRef<llvm::StringLiteral> getGpuArchitectures();
+/// The names of the architectures that there is code for
+/// (format::GpuArchitecture).
+llvm::ArrayRef<llvm::StringRef> getGpuArchitectures();
 bool isGpuArchitecture(llvm::StringRef name);
 
 /// The blocks of a kernel, and the threads of each.
@@ -78,9 +79,10 @@ llvm::FailureOr<Ptx> compilePtx(mlir::ModuleOp kernels, llvm::StringRef arch);
 ///   void k(void **buffers, int64_t begin, int64_t end);
 ///
 /// of iterations of its extent. Kernels of ranks on the processor are compiled
-/// as `compileKernels` does, for `cpu`.
+/// as `compileKernels` does, for `cpu`. A block has the shared memory of the
+/// architecture that its kernel says, or else of `capability`.
 llvm::LogicalResult compileEmulated(mlir::ModuleOp kernels,
-                                    llvm::StringRef path,
+                                    llvm::StringRef path, int capability,
                                     llvm::StringRef cpu = "");
 
 } // namespace whale

@@ -70,7 +70,7 @@ def KernelsToGpu : Pass<"whale-kernels-to-gpu", "::mlir::ModuleOp"> {
 
 def CheckThreads : Pass<"whale-check-threads", "::mlir::ModuleOp"> {
   let summary = "Refuses kernels of which one thread does the work of many, or "
-                "whose blocks need more shared memory than GPUs have";
+                "whose blocks or grids need more than GPUs have";
   let description = [{
     How often the innermost loops of one thread run, at most, follows from the
     bounds of the loops of a kernel: of those from constants to constants, to
@@ -78,7 +78,8 @@ def CheckThreads : Pass<"whale-check-threads", "::mlir::ModuleOp"> {
     constant. An iteration of a loop with `whale.tiles`, over tiles whose elements
     all threads of a block share, counts as one. A kernel of which this is more than `most`, or not
     known, is an error at the operations that it is of, and so is one that
-    allocates more than 48 KiB of shared memory.
+    allocates more than 48 KiB of shared memory, or has a grid of more than
+    2,147,483,647 blocks.
 
     Example: one thread for all elements.
     ```mlir

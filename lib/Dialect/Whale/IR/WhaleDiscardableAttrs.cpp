@@ -23,6 +23,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "whale/Cluster/DeviceIds.h"
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/GpuArchAttribute.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
@@ -91,6 +92,15 @@ static Fault findUnitFault(const Site &, Attribute value) {
 
 static Fault findStringFault(const Site &, Attribute value) {
   return needs<StringAttr>(value, "a string");
+}
+
+static Fault findArchFault(const Site &, Attribute value) {
+  auto name = dyn_cast<StringAttr>(value);
+  StringRef number = name ? name.getValue() : "";
+  if (number.consume_front("sm_") && !number.empty() && number.size() <= 3 &&
+      llvm::all_of(number, llvm::isDigit))
+    return {};
+  return expected(value, "an architecture such as \"sm_90\"");
 }
 
 static Fault findStrategyFault(const Site &, Attribute value) {
@@ -319,6 +329,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.global_type", kOnArgument | kOnResult, findTypeFault},
     {"whale.segment", kOnFunction, findUnitFault},
     {kForProcessorAttrName, kOnFunction, findUnitFault},
+    {kGpuArchAttrName, kOnFunction, findArchFault},
     {"whale.moment", kOnOther, findCountFault},
     {"whale.last_use", kOnArgument, findUnitFault},
 
