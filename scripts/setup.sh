@@ -48,6 +48,14 @@ if [[ ! -L .venv ]]; then
       -r requirements.txt
     sha256sum requirements.txt >"$stamp"
   fi
+  # Long tests ask for more.
+  stamp=.venv/requirements-full.sha256
+  full=scripts/requirements-full.txt
+  if [[ -n ${WHALE_TEST_FULL:-} ]] &&
+    ! sha256sum --check --status "$stamp" 2>/dev/null; then
+    .venv/bin/python -m pip install -q --disable-pip-version-check -r "$full"
+    sha256sum "$full" >"$stamp"
+  fi
   site=$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')
   echo "$PWD/python" >"$site/whale.pth"
 fi

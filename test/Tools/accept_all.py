@@ -6,8 +6,9 @@ The programs are training steps of the families of models, attention,
 operations that have a form of their own on a GPU, and the conformance cases,
 many of which are compiled as one program. For sm_90 all kernels are assembled,
 for four more architectures each dtype and 200 kernels of programs that a fixed
-seed chooses; with WHALE_TEST_FULL in the environment all. Kernels that only
-differ in names and numbers of labels are one.
+seed chooses; with WHALE_TEST_FULL in the environment all, and all for Pascal
+and Volta, too, by the ptxas of CUDA 12.9 (scripts/requirements-full.txt).
+Kernels that only differ in names and numbers of labels are one.
 
 ptxas must accept each kernel. None may spill registers or have more of them
 than a block of its size gets; none may have sums of floats in no order, square
@@ -44,6 +45,8 @@ from join import join_texts  # noqa: E402
 
 FULL = "WHALE_TEST_FULL" in os.environ
 OTHERS = ("sm_75", "sm_80", "sm_100", "sm_120")
+# What CUDA 13 has dropped.
+OLD = ("sm_60", "sm_70")
 DTYPES = (
     "bf16", "f8E4M3FN", "f8E5M2", "f16", "f64", "complex<f64>", "i4", "ui64",
 )  # fmt: skip
@@ -53,7 +56,7 @@ CASES, TOGETHER = 128, 100
 DIVIDES = re.compile(r"stablehlo\.(?:divide|remainder)\b.*[x<]u?i64>")
 # What each architecture needs at least.
 HEAD = ".version {}\n.target {}\n.address_size 64\n"
-VERSIONS = {"sm_120": "8.7"}
+VERSIONS = {"sm_60": "6.0", "sm_70": "6.0", "sm_120": "8.7"}
 FORBIDDEN = {
     "sums of floats in no order": r"\b(?:atom|red)\.[a-z.]*add\.[a-z.]*f\d+",
     "an approximate square root": r"\b(?:r?sqrt)\.approx",
@@ -187,13 +190,29 @@ def collect(
     )
 
 
+def find_assembler(architecture: str) -> str:
+    """The ptxas for an architecture."""
+    if architecture not in OLD:
+        return "ptxas"
+    for place in sys.path:
+        tool = Path(place, "nvidia/cuda_nvcc/bin/ptxas")
+        if tool.exists():
+            # Packages of Python's don't keep that it may be executed.
+            tool.chmod(tool.stat().st_mode | 0o111)
+            return str(tool)
+    sys.exit(f"{architecture}: there is no ptxas of CUDA 12.9")
+
+
 def assemble(text: str, architecture: str) -> list[str]:
     """What ptxas says about each kernel of a text."""
     with tempfile.TemporaryDirectory() as path:
         source = Path(path, "kernels.ptx")
         source.write_text(text)
         result = subprocess.run(
-            ["ptxas", "-v", f"-arch={architecture}", source, "-o", f"{path}/o"],
+            [
+                *(find_assembler(architecture), "-v", f"-arch={architecture}"),
+                *(source, "-o", f"{path}/o"),
+            ],
             capture_output=True, text=True,
         )  # fmt: skip
     if result.returncode != 0:
@@ -253,7 +272,7 @@ def accept(texts: list[str], architecture: str, enough: int | None) -> int:
 def main() -> None:
     texts = find_programs()
     problems = accept(texts, "sm_90", None)
-    for architecture in OTHERS:
+    for architecture in (*OTHERS, *(OLD if FULL else ())):
         random.Random(architecture).shuffle(texts)
         some = [multiply_all(), *texts]
         problems += accept(some, architecture, None if FULL else 200)
