@@ -113,7 +113,7 @@ void whale::populateComplexPatterns(RewritePatternSet &patterns) {
 bool whale::isForLoops(int64_t batch, int64_t rows, int64_t columns,
                        int64_t contracted, int64_t fewProducts) {
   // What the library spends on each product of a batch is as much.
-  constexpr int64_t least = 256;
+  constexpr int64_t least = 1024;
   int64_t few = std::max(fewProducts / batch, std::min(fewProducts, least));
   return rows == 1 || columns == 1 ||
          (rows <= few / contracted && columns <= few / contracted / rows);
