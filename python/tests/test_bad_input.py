@@ -74,7 +74,7 @@ AROUND = (replicate(2, "around"),)
 @pytest.mark.parametrize(
     "config, scopes, cluster, message",
     [
-        ({"num_task_graph": 100}, NOWHERE, 2, "can't cut 10 forward"),
+        ({"num_task_graph": 5000}, NOWHERE, 2, "5000 is more than 1024 task"),
         ({"num_task_graph": 2}, STAGES, 2, "leave num_task_graph or the scop"),
         ({"num_micro_batch": 5}, NOWHERE, 2, "5 of them are more than 4 sam"),
         ({}, STAGES, 4, "group sizes that fit are 1, 2, 4"),
