@@ -204,9 +204,7 @@ class Staged:
 
     def masked(self, key, x):
         def one(key, row):
-            return jnp.where(
-                jax.random.bernoulli(key, 0.8, row.shape), row, 0
-            )
+            return jnp.where(jax.random.bernoulli(key, 0.8, row.shape), row, 0)
 
         return jax.vmap(one)(jax.random.split(key, x.shape[0]), x)
 

@@ -111,9 +111,9 @@ def inputs_of_passes() -> list[str]:
     return [
         part
         for path in sorted((ROOT / "test").rglob("*.mlir"))
-        for part in re.sub(
-            r"//(?! -----).*", "", path.read_text()
-        ).split("// -----")
+        for part in re.sub(r"//(?! -----).*", "", path.read_text()).split(
+            "// -----"
+        )
     ]
 
 

@@ -86,9 +86,7 @@ def operations_in(text: str) -> list[Operation]:
             continue
         results = end[3].removeprefix("(").removesuffix(")")
         found.append(
-            Operation(
-                match[1], head, split_types(end[2]), split_types(results)
-            )
+            Operation(match[1], head, split_types(end[2]), split_types(results))
         )
     return found
 
