@@ -11,8 +11,7 @@
 // shapes, so that a program computes the same bits on each run. The constants
 // are measured on one core with AVX-512 (Sapphire Rapids, oneDNN 2.6), on 174
 // convolutions of benchmarks/convolution_shapes.py; with fewer or narrower
-// vectors both sides take longer. What was chosen there took at most 1.1 times
-// the time of the other way.
+// vectors both sides take longer.
 //
 //===----------------------------------------------------------------------===//
 
