@@ -14,8 +14,6 @@
 #include <cassert>
 #include <vector>
 
-using namespace llvm;
-
 namespace whale {
 
 namespace {
@@ -25,7 +23,8 @@ namespace {
 class Band {
 public:
   /// `width`: how many elements of the shorter list may stay alone.
-  Band(ArrayRef<unsigned> rows, ArrayRef<unsigned> columns, int64_t width)
+  Band(llvm::ArrayRef<unsigned> rows, llvm::ArrayRef<unsigned> columns,
+       int64_t width)
       : columns(int64_t(columns.size())),
         low(std::min<int64_t>(0, this->columns - int64_t(rows.size())) - width),
         high(std::max<int64_t>(0, this->columns - int64_t(rows.size())) +
@@ -59,8 +58,8 @@ private:
 
 /// What is left of a list without the values that another one lacks.
 struct Shared {
-  Shared(ArrayRef<unsigned> list, ArrayRef<unsigned> other) {
-    DenseSet<unsigned> values(other.begin(), other.end());
+  Shared(llvm::ArrayRef<unsigned> list, llvm::ArrayRef<unsigned> other) {
+    llvm::DenseSet<unsigned> values(other.begin(), other.end());
     for (unsigned value : list) {
       index.push_back(kept.size());
       if (values.contains(value))
@@ -75,10 +74,10 @@ struct Shared {
 };
 } // namespace
 
-SmallVector<std::pair<size_t, size_t>> longestMatch(ArrayRef<unsigned> rows,
-                                                    ArrayRef<unsigned> columns,
-                                                    uint64_t *cells) {
-  SmallVector<std::pair<size_t, size_t>> pairs;
+llvm::SmallVector<std::pair<size_t, size_t>>
+longestMatch(llvm::ArrayRef<unsigned> rows, llvm::ArrayRef<unsigned> columns,
+             uint64_t *cells) {
+  llvm::SmallVector<std::pair<size_t, size_t>> pairs;
   size_t i = 0, j = 0;
   for (; i < rows.size() && j < columns.size() && rows[i] == columns[j];
        ++i, ++j)
