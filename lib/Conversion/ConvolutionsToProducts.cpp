@@ -28,8 +28,8 @@ namespace whale {
 using namespace mlir;
 using namespace whale;
 
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
+static int64_t getSize(Value tensor, int64_t dim) {
+  return cast<RankedTensorType>(tensor.getType()).getDimSize(dim);
 }
 
 /// Of a spatial dimension, whether it is the image's own or summed over.
@@ -49,9 +49,9 @@ findWindows(stablehlo::ConvolutionOp op) {
                                        numbers.getKernelSpatialDimensions(),
                                        numbers.getOutputSpatialDimensions()))) {
     auto [lhsDim, rhsDim, outDim] = dims;
-    int64_t image = getShape(op.getLhs())[lhsDim];
-    int64_t kernel = getShape(op.getRhs())[rhsDim];
-    int64_t out = getShape(op.getResult())[outDim];
+    int64_t image = getSize(op.getLhs(), lhsDim);
+    int64_t kernel = getSize(op.getRhs(), rhsDim);
+    int64_t out = getSize(op.getResult(), outDim);
     auto isOne = [&](std::optional<ArrayRef<int64_t>> factors, int64_t extent) {
       return extent == 1 || !factors || (*factors)[i] == 1;
     };
