@@ -11,8 +11,8 @@
 // collectives: all processes compare what decides the bits of the results, then
 // each tells all others its machine, host and cores. From this list every
 // process computes the same answer. Unless it is given, the number of a rank's
-// threads is the cores of its process, or of its machine, divided by the ranks
-// there: the least of all.
+// threads is the cores of its process, or of its machine, or those that a quota
+// of their time is enough for, divided by the ranks there: the least of all.
 //
 // Cost: two messages from each process and two answers, of which the second
 // names all cores of all processes; then linear in these, sorted, and in ranks.
@@ -23,31 +23,15 @@
 
 #include "HostId.h"
 #include "job/Frames.h"
+#include "whale/System/Processors.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <sched.h>
 #include <set>
-#include <thread>
 
 namespace whale::runtime::job {
-
-/// The processors that this process may run on, by the numbers of its machine.
-static std::set<int64_t> processors() {
-  std::set<int64_t> list;
-  cpu_set_t mask;
-  if (sched_getaffinity(0, sizeof(mask), &mask) == 0)
-    for (int64_t i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &mask))
-        list.insert(i);
-  // Larger machines than the mask has room for.
-  if (list.empty())
-    for (int64_t i = 0; i < std::thread::hardware_concurrency(); ++i)
-      list.insert(i);
-  return list;
-}
 
 /// How many cores srun was asked for, for each process; 0 where nobody was.
 static int64_t coresAskedFor() {
@@ -61,6 +45,10 @@ struct Place {
   std::string machine, host;
   int64_t asked = 0;
   std::set<int64_t> processors;
+  /// The threads that a quota of processors' time is enough for, and the group
+  /// that shares it; 0 where there is none.
+  int64_t quota = 0;
+  std::string group;
   /// Of the program, in this process.
   int64_t ranks = 0;
 
@@ -71,7 +59,16 @@ struct Place {
 } // namespace
 
 Place Place::ofThisProcess() {
-  return {machineId(), hostId(), coresAskedFor(), job::processors()};
+  Place place;
+  place.machine = machineId();
+  place.host = hostId();
+  place.asked = coresAskedFor();
+  place.processors = system::allowedProcessors();
+  if (auto quota = system::findQuota()) {
+    place.quota = quota->threads();
+    place.group = quota->group;
+  }
+  return place;
 }
 
 std::string Place::write() const {
@@ -79,6 +76,7 @@ std::string Place::write() const {
   fields.text(machine).text(host).number(asked).number(processors.size());
   for (int64_t each : processors)
     fields.number(each);
+  fields.number(quota).text(group);
   return fields.take();
 }
 
@@ -91,6 +89,8 @@ Place Place::read(const std::string &text) {
   for (uint64_t count = fields.number(); count > 0 && !fields.isWrong();
        --count)
     place.processors.insert(static_cast<int64_t>(fields.number()));
+  place.quota = static_cast<int64_t>(fields.number());
+  place.group = fields.text();
   return place;
 }
 
@@ -113,17 +113,24 @@ static void checkNodes(const std::vector<Place> &places,
 }
 
 /// Launchers may share the cores of a machine out among its processes, or let
-/// each use all. Every process has ranks.
+/// each use all; a quota is shared by the processes of its group. Every process
+/// has ranks.
 static int64_t threadsFor(const std::vector<Place> &places) {
   auto threads = std::numeric_limits<int64_t>::max();
   std::map<std::string, std::pair<int64_t, std::set<int64_t>>> machines;
+  std::map<std::pair<std::string, std::string>, int64_t> ranksOfGroup;
   for (const Place &place : places) {
     auto &[ranks, processors] = machines[place.machine];
     ranks += place.ranks;
     processors.insert(place.processors.begin(), place.processors.end());
     auto own = static_cast<int64_t>(place.processors.size());
     threads = std::min(threads, own / place.ranks);
+    ranksOfGroup[{place.machine, place.group}] += place.ranks;
   }
+  for (const Place &place : places)
+    if (place.quota)
+      threads = std::min(
+          threads, place.quota / ranksOfGroup[{place.machine, place.group}]);
   for (const auto &[name, machine] : machines) {
     auto all = static_cast<int64_t>(machine.second.size());
     threads = std::min(threads, all / machine.first);

@@ -10,6 +10,7 @@
 
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
+#include "whale/System/Processors.h"
 
 #include <algorithm>
 #include <thread>
@@ -38,8 +39,7 @@ std::vector<ScratchSizes> findScratch(std::span<const format::Product> products,
 }
 
 int64_t threadsOfRanks(int64_t ranks) {
-  int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  return std::max<int64_t>(1, cores / ranks);
+  return std::max<int64_t>(1, system::usableProcessors() / ranks);
 }
 
 } // namespace whale::runtime
