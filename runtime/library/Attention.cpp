@@ -43,18 +43,6 @@ namespace whale::runtime {
 
 namespace {
 
-/// While it exists, parallel regions of this thread have one thread.
-class SingleThread {
-public:
-  SingleThread() : before(getThreadCount()) { setThreadCount(1); }
-  ~SingleThread() { setThreadCount(before); }
-  SingleThread(const SingleThread &) = delete;
-  SingleThread &operator=(const SingleThread &) = delete;
-
-private:
-  int64_t before;
-};
-
 /// A matrix of floats with neighbouring columns.
 template <typename T>
 struct Matrix {
@@ -295,7 +283,7 @@ static void runTasks(const AttentionCall &call, int64_t tasks, int64_t floats,
   auto *scratch = static_cast<float *>(call.outputs.back());
   int64_t parts = std::min(threads, tasks);
   parallelFor(parts, parts, [&](int64_t begin, int64_t end) {
-    SingleThread single;
+    ThreadCount single(1);
     for (int64_t part = begin; part < end; ++part)
       body(Memory{scratch + part * floats}, tasks * part / parts,
            tasks * (part + 1) / parts);

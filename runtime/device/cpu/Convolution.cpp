@@ -26,6 +26,7 @@
 #include "device/cpu/Gemm.h"
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
+#include "device/cpu/Work.h"
 
 #include <algorithm>
 #include <cstring>
@@ -37,9 +38,11 @@ using Form = format::ConvolutionForm;
 
 PreparedConvolution::PreparedConvolution(const Convolution &convolution,
                                          CpuContext &context)
-    : op(convolution) {
+    : op(convolution),
+      threads(threadsFor(workOf(convolution), context.threads)) {
   if (elementCount(op.outShape) == 0)
     return;
+  ThreadCount count(threads);
   direct = prepareDirect(context);
   views = ViewConvolution::prepare(op);
   if (views && !prefersViews())
@@ -357,7 +360,7 @@ void PreparedConvolution::runPacked(CpuContext &context, const void *lhs,
 
     for (int64_t row0 = 0; row0 < rows; row0 += block) {
       int64_t count = std::min(block, rows - row0);
-      int64_t parts = count * depth < 65536 ? 1 : context.threads;
+      int64_t parts = count * depth < 65536 ? 1 : threads;
       dispatch(op.lhsType, [&]<typename Storage>() {
         if constexpr (!isOpaque<Storage>) {
           auto *from = moved(static_cast<const Storage *>(lhs), lhsStart);
@@ -395,7 +398,7 @@ void PreparedConvolution::runPacked(CpuContext &context, const void *lhs,
           });
         }
       });
-      gemm(count, outputs, depth, patches, weights, products, context.threads);
+      gemm(count, outputs, depth, patches, weights, products, threads);
       dispatch(op.outType, [&]<typename Storage>() {
         if constexpr (!isOpaque<Storage>) {
           auto *to = static_cast<Storage *>(out) +
@@ -423,6 +426,7 @@ void PreparedConvolution::run(CpuContext &context, const void *lhs,
                               const void *rhs, void *out) const {
   if (elementCount(op.outShape) == 0)
     return;
+  ThreadCount count(threads);
   context.scratch.reserve(scratch);
   if (views) {
     views->run(context.scratch, context.threads, lhs, rhs, out);

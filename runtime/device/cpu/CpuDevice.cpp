@@ -13,9 +13,8 @@
 // Cost: an operation besides its work gathers the addresses of its operands;
 // products and convolutions are looked up in a hash table, after they have been
 // prepared when they were first seen. Nothing is allocated in later runs but
-// what libraries allocate. A kernel wakes a thread for each 262144 units of its
-// work, none for less than twice that. Peaks are measured once, when first
-// asked for.
+// what libraries allocate. How many threads one wakes, Work.h says. Peaks are
+// measured once, when first asked for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +24,7 @@
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
 #include "device/cpu/Peaks.h"
+#include "device/cpu/Work.h"
 #include "emulator/Emulator.h"
 
 #include <algorithm>
@@ -63,11 +63,7 @@ public:
 
   void launch(Queue, const KernelLaunch &launch,
               const BufferTable &table) override {
-    // Below some tens of microseconds waking the threads costs more than they
-    // bring.
-    constexpr double workPerThread = 262144;
-    auto parts = static_cast<int64_t>(std::min(
-        launch.work / workPerThread, static_cast<double>(context.threads)));
+    int64_t parts = threadsFor(launch.work, context.threads);
     gather(table, launch.buffers, 0);
     void **buffers = list.data();
     if (parts <= 1) {
@@ -94,7 +90,7 @@ public:
       applyEpilogue(matmul, memory[matmul.out],
                     usesBias(epilogue) ? memory[matmul.bias] : nullptr,
                     usesAux(epilogue) ? memory[matmul.aux] : nullptr,
-                    context.threads);
+                    threadsFor(workOf(matmul), context.threads));
   }
 
   void convolution(Queue, const Convolution &convolution,

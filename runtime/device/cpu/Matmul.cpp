@@ -26,6 +26,8 @@
 #include "device/Transpose.h"
 #include "device/cpu/Gemm.h"
 #include "device/cpu/Operations.h"
+#include "device/cpu/Parallel.h"
+#include "device/cpu/Work.h"
 
 #include <algorithm>
 #include <cstring>
@@ -103,7 +105,9 @@ static bool normalizeMatrix(int64_t rows, int64_t columns, int64_t &rowStride,
 }
 
 PreparedMatmul::PreparedMatmul(const Matmul &matmul, CpuContext &context)
-    : op(matmul) {
+    : op(matmul), threads(threadsFor(workOf(matmul), context.threads)) {
+  // oneDNN prepares an operation for the threads of the one that prepares it.
+  ThreadCount count(threads);
   op.batch = simplifyBatch(matmul.batch);
   empty = op.m == 0 || op.n == 0;
   for (const Matmul::Batch &dim : op.batch)
@@ -149,7 +153,7 @@ bool PreparedMatmul::prepareDirect(CpuContext &context) {
       !normalizeMatrix(op.m, op.n, op.mOut, op.nOut) || op.nOut != 1)
     return false;
   depth = getDepth(op, op.nRhs == 1);
-  usesGemm = prepareGemm(context);
+  usesGemm = prepareGemm();
   if (usesGemm)
     return true;
   int64_t rest = op.k % depth;
@@ -161,7 +165,7 @@ bool PreparedMatmul::prepareDirect(CpuContext &context) {
 /// Whether oneDNN's GEMM computes the product, which is up to 1.4 times as fast
 /// as its primitives for wide matrices (measured with AVX-512), and slower
 /// where it would have to transpose rhs or has few columns.
-bool PreparedMatmul::prepareGemm(CpuContext &context) {
+bool PreparedMatmul::prepareGemm() {
   constexpr int64_t wide = 128;
   if (op.lhsType != DType::F32 || op.outType != DType::F32 ||
       !op.batch.empty() || (op.nRhs != 1 && op.n != 1))
@@ -181,7 +185,7 @@ bool PreparedMatmul::prepareGemm(CpuContext &context) {
   int64_t rowBytes =
       std::min({op.k, depth, blockDepth}) * int64_t(sizeof(float));
   columns = std::max(bytesOfThread / rowBytes / step * step, blockRows);
-  columns = std::min(op.n, columns * context.threads);
+  columns = std::min(op.n, columns * threads);
   scratch[3] = rowBytes * (columns + std::min(op.m, blockRows));
   return true;
 }
@@ -294,24 +298,23 @@ void PreparedMatmul::runPacked(CpuContext &context, const void *lhs,
     if (packedLhs != lhsOffset)
       packMatrix(op.lhsType,
                  moved(static_cast<const char *>(lhs), lhsOffset * lhsBytes),
-                 op.m, op.mLhs, op.k, op.kLhs, a, context.threads);
+                 op.m, op.mLhs, op.k, op.kLhs, a, threads);
     if (packedRhs != rhsOffset)
       packMatrix(op.rhsType,
                  moved(static_cast<const char *>(rhs), rhsOffset * rhsBytes),
-                 op.k, op.kRhs, op.n, op.nRhs, b, context.threads);
+                 op.k, op.kRhs, op.n, op.nRhs, b, threads);
     packedLhs = lhsOffset;
     packedRhs = rhsOffset;
-    gemm(op.m, op.n, op.k, a, b, c, context.threads);
+    gemm(op.m, op.n, op.k, a, b, c, threads);
     char *target = static_cast<char *>(out) + outOffset * outBytes;
     if (op.accumulate) {
       T *before = context.scratch.get<T>(3);
       packMatrix(op.outType, target, op.m, op.mOut, op.n, op.nOut, before,
-                 context.threads);
+                 threads);
       for (int64_t i = 0; i < op.m * op.n; ++i)
         c[i] += before[i];
     }
-    unpackMatrix(op.outType, target, op.m, op.mOut, op.n, op.nOut, c,
-                 context.threads);
+    unpackMatrix(op.outType, target, op.m, op.mOut, op.n, op.nOut, c, threads);
 
     size_t d = op.batch.size();
     while (d-- > 0) {
@@ -337,6 +340,7 @@ void PreparedMatmul::run(CpuContext &context, const void *lhs, const void *rhs,
     return;
   if (transposed)
     std::swap(lhs, rhs);
+  ThreadCount count(threads);
   // Of GEMM, which allocates its memory itself, this counts it.
   context.scratch.reserve(scratch);
   if (usesGemm) {

@@ -67,7 +67,7 @@ private:
   };
 
   bool prepareDirect(CpuContext &context);
-  bool prepareGemm(CpuContext &context);
+  bool prepareGemm();
   bool prepareBlock(CpuContext &context, int64_t size, bool accumulate,
                     Block &block);
   void runDirect(CpuContext &context, const void *lhs, const void *rhs,
@@ -78,6 +78,8 @@ private:
                  void *out) const;
 
   Matmul op;
+  /// Of those of the rank, as many as pay.
+  int64_t threads;
   ScratchSizes scratch;
   /// `op` computes the transpose of the original product: lhs is its rhs.
   bool transposed = false;
@@ -114,6 +116,8 @@ private:
                  void *out) const;
 
   Convolution op;
+  /// As of a product.
+  int64_t threads;
   ScratchSizes scratch;
   /// What has views, and is faster so.
   std::optional<ViewConvolution> views;

@@ -29,6 +29,20 @@ int64_t getThreadCount();
 /// them: OpenMP's runtimes end the process then.
 void checkThreads(int64_t count);
 
+/// Sets the number for as long as it lives.
+class ThreadCount {
+public:
+  explicit ThreadCount(int64_t threads) : before(getThreadCount()) {
+    setThreadCount(threads);
+  }
+  ~ThreadCount() { setThreadCount(before); }
+  ThreadCount(const ThreadCount &) = delete;
+  ThreadCount &operator=(const ThreadCount &) = delete;
+
+private:
+  int64_t before;
+};
+
 /// Calls `body(begin, end)` for `parts` nearly equal consecutive ranges that
 /// make up [0, count), perhaps at once; returns when all are done, with the
 /// first exception if any threw.
