@@ -14,7 +14,9 @@ class Case:
     time to compile it. Without a strategy (`none`) every rank computes all.
     `target` is how many times faster than JAX it shall be; `own` names another
     case and how many times as long as that one, and how many seconds more, this
-    one may take.
+    one may take. `idle` names a case that this one is again, while another
+    process keeps all cores busy: it loses at most a quarter more against JAX.
+    With `cores` both sides may use so many cores alone.
     """
 
     name: str
@@ -28,6 +30,8 @@ class Case:
     target: float | None = None
     own: tuple[str, float] | None = None
     own_extra: float = 0.0
+    idle: str | None = None
+    cores: int | None = None
 
 
 _DEEP = {"layers": 24, "width": 1024, "heads": 16}
@@ -148,5 +152,29 @@ CASES = (
         plan_only=True,
         compile_only=True,
         own=("compile-gpt24-8", 2.0),
+    ),
+    Case("small-convolution", "small convolution", "small_convolution"),
+    Case(
+        "small-convolution-core",
+        "small convolution, on one core",
+        "small_convolution",
+        cores=1,
+        target=1.0,
+    ),
+    *(
+        Case(
+            f"{name}-busy",
+            f"{what}, beside a busy process",
+            model,
+            idle=name,
+        )
+        for name, what, model in (
+            ("gpt", "GPT, 4 layers, f32", "gpt"),
+            ("lstm", "LSTM, 64 steps", "lstm"),
+            ("convnet", "convolution net", "convnet"),
+            ("moe", "mixture of experts", "moe"),
+            ("classifier", "convolution classifier", "classifier"),
+            ("small-convolution", "small convolution", "small_convolution"),
+        )
     ),
 )

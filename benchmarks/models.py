@@ -277,6 +277,27 @@ def small_parameters(
     return Workload(init, loss, rows, optax.sgd(1e-3))
 
 
+def small_convolution(
+    annotate: bool, batch: int = 48, size: int = 6, channels: int = 48
+) -> Workload:
+    """A step of some tenths of a millisecond, one convolution and its
+    gradient: what threads cost that wait for one another."""
+    numbers = ("NHWC", "HWIO", "NHWC")
+
+    def init(key: jax.Array) -> Params:
+        return jax.random.normal(key, (3, 3, 2, channels)) / 4
+
+    def loss(params: Params, x: jax.Array) -> jax.Array:
+        y = jax.lax.conv_general_dilated(
+            x, params, (1, 1), "SAME", dimension_numbers=numbers
+        )
+        return jnp.square(y).mean()
+
+    random = np.random.default_rng(0)
+    images = random.standard_normal((batch, size, size, 2), np.float32)
+    return Workload(init, loss, images, optax.sgd(1e-3))
+
+
 def rope_transformer(
     annotate: bool,
     layers: int = 4,

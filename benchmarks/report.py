@@ -101,6 +101,22 @@ def rows(results: dict[str, Any]) -> list[dict[str, str]]:
                     seconds["whale"] <= limit * other + case.own_extra,
                 )
             )
+        if case.idle is not None and case.idle in results:
+            idle = results[case.idle]["seconds"]
+            ratio = seconds["jax"] / seconds["whale"]
+            limit = idle["jax"] / idle["whale"] / 1.25
+            found.append(
+                row(
+                    case,
+                    metric,
+                    time(seconds["whale"]),
+                    "JAX " + time(seconds["jax"]),
+                    f"{ratio:.2f} x as fast",
+                    processor(result),
+                    f"at least {limit:.2f}, idle / 1.25",
+                    ratio >= limit,
+                )
+            )
         if "bytes" in result and case.target is not None:
             size = result["bytes"]
             ratio = size["whale"] / size["jax"]
@@ -133,8 +149,11 @@ def processor(result: dict[str, Any]) -> str:
 
 
 def time(seconds: float) -> str:
-    """Seconds or milliseconds."""
-    return f"{seconds:.1f} s" if seconds >= 2 else f"{seconds * 1e3:.0f} ms"
+    """Seconds or milliseconds, some digits of them."""
+    if seconds >= 2:
+        return f"{seconds:.1f} s"
+    digits = 0 if seconds >= 10e-3 else 2
+    return f"{seconds * 1e3:.{digits}f} ms"
 
 
 def memory(count: int) -> str:

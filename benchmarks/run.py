@@ -14,6 +14,7 @@ of this project, built, instead: see before.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -26,7 +27,7 @@ from typing import Any
 import before
 import cases
 import report
-from worker_process import Worker
+from worker_process import Worker, busy_cores
 
 HERE = pathlib.Path(__file__).resolve().parent
 # XLA compiles 24 layers in minutes: once is enough.
@@ -57,11 +58,12 @@ def measure(case: cases.Case, options: argparse.Namespace) -> dict[str, Any]:
             side: worker.ask("steps 2")["loss"]
             for side, worker in workers.items()
         }
-        for _ in range(options.rounds):
-            for side, worker in workers.items():
-                answer = worker.ask(f"steps {options.steps}")
-                result["seconds"][side] += answer["seconds"]
-                result["processor_s"][side] += answer["processor"]
+        with busy_cores() if case.idle else contextlib.nullcontext():
+            for _ in range(options.rounds):
+                for side, worker in workers.items():
+                    answer = worker.ask(f"steps {options.steps}")
+                    result["seconds"][side] += answer["seconds"]
+                    result["processor_s"][side] += answer["processor"]
         result["bytes"] = {
             side: worker.ask("memory")["bytes"]
             for side, worker in workers.items()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import cases
@@ -40,6 +42,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            preexec_fn=(lambda: keep_to(case.cores)) if case.cores else None,
         )
 
     def ask(self, command: str) -> dict[str, Any]:
@@ -58,3 +61,21 @@ class Worker:
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
+
+
+def keep_to(cores: int) -> None:
+    """Leaves this process so many of its cores."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+
+
+@contextlib.contextmanager
+def busy_cores() -> Iterator[None]:
+    """Meanwhile another program has something to do on each core."""
+    program = [sys.executable, "-c", "while True: pass"]
+    running = [subprocess.Popen(program) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
