@@ -40,14 +40,20 @@ namespace whale::runtime {
 std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
   constexpr size_t alignment = 64;
   constexpr int64_t large = 1 << 20;
-  // aligned_alloc wants a multiple; a zero-size buffer still has an address.
+  // A zero-size buffer still has an address.
   size_t rounded = static_cast<size_t>(bytes) + alignment;
-  rounded -= rounded % alignment;
   auto buffer = std::make_shared<Buffer>();
-  if (bytes >= large)
+  if (bytes >= large) {
+    rounded -= rounded % alignment;
     buffer->data = LargeMemory::get().allocate(rounded);
-  else if (void *data = std::aligned_alloc(alignment, rounded))
-    buffer->data = std::shared_ptr<void>(data, [](void *p) { std::free(p); });
+  } else if (void *block = std::malloc(rounded)) {
+    // The C library keeps what is freed for the next one, but for what was
+    // allocated with an alignment.
+    void *data = block;
+    std::align(alignment, 0, data, rounded);
+    buffer->data =
+        std::shared_ptr<void>(data, [block](void *) { std::free(block); });
+  }
   if (!buffer->data)
     throw Error("cannot allocate " + std::to_string(bytes) + " bytes");
   buffer->bytes = bytes;
@@ -123,12 +129,21 @@ Array Array::ofStep(std::shared_ptr<const ArrayType> type,
 }
 
 Array Array::fromHost(DType dtype, Shape shape, const void *data) {
-  int64_t bytes = elementCount(shape) * byteSize(dtype);
+  auto layout = std::make_shared<Layout>(Layout::whole(shape));
+  return fromHost(std::make_shared<ArrayType>(
+                      ArrayType{dtype, std::move(shape), std::move(layout)}),
+                  data);
+}
+
+Array Array::fromHost(std::shared_ptr<const ArrayType> type, const void *data) {
+  assert(type->layout->boxes.size() == 1 && "one shard");
+  int64_t bytes = elementCount(type->shape) * byteSize(type->dtype);
   auto buffer = Buffer::allocate(bytes);
   if (bytes)
     std::memcpy(buffer->data.get(), data, bytes);
-  auto layout = std::make_shared<Layout>(Layout::whole(shape));
-  return fromShards(dtype, std::move(shape), std::move(layout), {buffer});
+  auto value = std::make_shared<Value>();
+  value->shards.push_back(std::move(buffer));
+  return make(std::move(type), std::move(value));
 }
 
 Array Array::adopt(DType dtype, Shape shape, std::shared_ptr<const void> data) {
@@ -175,6 +190,11 @@ std::shared_ptr<Step> Array::step() const { return state->getValue()->step; }
 bool Array::isReady() const {
   std::shared_ptr<Step> step = this->step();
   return !step || step->hasEnded();
+}
+
+bool Array::isDone() const {
+  std::shared_ptr<Step> step = this->step();
+  return !step || step->hasDoneWell();
 }
 
 void Array::wait(const AskInterrupted &interrupted) const {

@@ -107,7 +107,7 @@ std::optional<int64_t> Program::Engine::firstMissing(
 /// of its threads, which may hold its locks: it is left as it is.
 Program::Engine &Program::State::getEngine() {
   Engine *current = engine;
-  if (current && current->process == getpid())
+  if (current && current->process == system::processId())
     return *current;
   if (options.job)
     options.job->check();
@@ -122,14 +122,14 @@ Program::Engine &Program::State::getEngine() {
 
 Program::State::~State() {
   Engine *last = engine;
-  if (last && last->process == getpid())
+  if (last && last->process == system::processId())
     delete last;
 }
 
 /// Does not wait for a rank that is in the middle of an instruction.
 void Program::State::destroy(State *state) {
   Engine *last = state->engine;
-  if (last && last->process == getpid() && last->executor.isBusy())
+  if (last && last->process == system::processId() && last->executor.isBusy())
     try {
       std::thread([state] { delete state; }).detach();
       return;
@@ -271,6 +271,13 @@ std::string Program::State::read(const std::filesystem::path &directory,
   for (const Parameter &result : bound->program.results)
     resultTypes.push_back(std::make_shared<ArrayType>(
         ArrayType{result.dtype, result.shape, result.layout}));
+  for (const Parameter &argument : bound->program.arguments) {
+    std::shared_ptr<const Layout> layout = argument.layout;
+    if (Layout whole = Layout::whole(argument.shape); *layout != whole)
+      layout = std::make_shared<Layout>(std::move(whole));
+    hostTypes.push_back(std::make_shared<ArrayType>(
+        ArrayType{argument.dtype, argument.shape, std::move(layout)}));
+  }
   return checksum;
 }
 
@@ -307,6 +314,15 @@ const std::vector<Parameter> &Program::arguments() const {
 const std::vector<Parameter> &Program::results() const {
   return state->bound->program.results;
 }
+int64_t Program::argumentBytes(size_t argument) const {
+  const Parameter &parameter = arguments().at(argument);
+  return elementCount(parameter.shape) * byteSize(parameter.dtype);
+}
+
+Array Program::copyArgument(size_t argument, const void *data) const {
+  return Array::fromHost(state->hostTypes.at(argument), data);
+}
+
 int64_t Program::processOf(size_t rank) const {
   // A child of a process, which has no engine, asks as well.
   const std::shared_ptr<Job> &job = state->options.job;

@@ -20,11 +20,11 @@
 #include "program/Kernels.h"
 #include "whale/Runtime/Program.h"
 #include "whale/System/Io.h"
+#include "whale/System/Processors.h"
 
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <unistd.h>
 
 namespace whale::runtime {
 
@@ -49,6 +49,11 @@ struct Program::Engine {
   firstMissing(const Layout &layout,
                std::span<const std::shared_ptr<Buffer>> shards) const;
 
+  /// Whether the caller of a step runs it himself, if nothing is before it.
+  bool runsHere(const StepOptions &step, const Trace *trace) const {
+    return executor.isShort() && !trace && step.slowdowns.empty();
+  }
+
   /// The ranks of this process where there are others, else null.
   const std::vector<int64_t> *localRanks() const {
     const Ranks &ranks = executor.where();
@@ -58,7 +63,7 @@ struct Program::Engine {
   Executor executor;
   /// Held while the executor is used.
   std::mutex mutex;
-  pid_t process = getpid();
+  pid_t process = system::processId();
   /// Of the last step that was left; for the queue's thread.
   std::chrono::steady_clock::time_point lastEnd = {};
   // Last: its thread stops before what it uses goes.
@@ -78,6 +83,9 @@ struct Program::State {
   std::unique_ptr<system::MappedFile> constants;
   std::unique_ptr<const BoundProgram> bound;
   std::vector<std::shared_ptr<const ArrayType>> resultTypes;
+  /// Of arguments that the host has the whole of: in the program's own layout,
+  /// where that is so.
+  std::vector<std::shared_ptr<const ArrayType>> hostTypes;
   LoadOptions options;
   std::atomic<Engine *> engine = nullptr;
 

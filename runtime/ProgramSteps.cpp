@@ -65,7 +65,8 @@ struct Program::Work {
   /// The caller's arrays may be donated meanwhile.
   std::vector<ArrayContents> arguments, results;
 
-  std::shared_ptr<Overlap> overlap = std::make_shared<Overlap>();
+  /// Null on processors, which are left nothing.
+  std::shared_ptr<Overlap> overlap;
   /// The one before if it takes its results, and was left.
   std::shared_ptr<Step> before;
   /// What it does not write to, and nobody may until it has ended.
@@ -108,7 +109,7 @@ bool Program::Work::run() {
       results[i].fill(std::move(outputs[i]));
     // The next step may write to them.
     results.clear();
-    if (overlap->isOver)
+    if (overlap && overlap->isOver)
       return false;
     engine.queue.settle();
     end();
@@ -206,14 +207,17 @@ Bindings Program::Work::compute() {
   runOptions.trace = trace;
   // The trace may be destroyed while ranks that were given up still run.
   runOptions.interrupted = trace ? nullptr : isUnwanted;
-  std::vector<bool> isTakenOver(inputs.size());
-  for (const Parameter &result : program.results)
-    if (result.alias)
-      isTakenOver[*result.alias] = true;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!isTakenOver[i])
-      reads.push_back(inputs[i]);
-  overlap->settle = [&queue] { queue.settle(); };
+  if (program.target == "cuda") {
+    std::vector<bool> isTakenOver(inputs.size());
+    for (const Parameter &result : program.results)
+      if (result.alias)
+        isTakenOver[*result.alias] = true;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (!isTakenOver[i])
+        reads.push_back(inputs[i]);
+    overlap = std::make_shared<Overlap>();
+    overlap->settle = [&queue] { queue.settle(); };
+  }
   return engine.executor.run(std::move(inputs), std::move(outputs), runOptions,
                              overlap);
 }
@@ -229,7 +233,14 @@ Submission Program::submit(std::span<const Array> arguments,
   checkArguments(program.arguments, arguments);
   checkSlowdowns(options.slowdowns, rankCount());
   Engine &engine = state->getEngine();
-  StepQueue::Place place = engine.queue.reserve(options.interrupted);
+  // A short step with all its arguments is run before another thread is awake.
+  std::optional<StepQueue::Turn> turn;
+  if (engine.runsHere(options, trace) &&
+      std::ranges::all_of(arguments, &Array::isReady))
+    turn = engine.queue.tryTurn();
+  std::optional<StepQueue::Place> place;
+  if (!turn)
+    place = engine.queue.reserve(options.interrupted);
 
   auto costs = std::make_shared<StepCosts>();
   auto work =
@@ -264,7 +275,12 @@ Submission Program::submit(std::span<const Array> arguments,
     submission.results.push_back(Array::ofStep(type, work->step));
     work->results.push_back(submission.results.back().contents());
   }
-  engine.queue.push(std::move(place), work->step,
+  if (turn) {
+    work->run();
+    work->step->leave();
+    return submission;
+  }
+  engine.queue.push(std::move(*place), work->step,
                     [work]() -> StepQueue::TryEnd {
                       if (work->run())
                         return nullptr;

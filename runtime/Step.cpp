@@ -8,10 +8,11 @@
 
 #include "whale/Runtime/Step.h"
 
+#include "whale/System/Processors.h"
+
 #include <algorithm>
 #include <cassert>
 #include <chrono>
-#include <unistd.h>
 #include <utility>
 
 namespace whale::runtime {
@@ -23,10 +24,10 @@ Step::create(std::span<const std::shared_ptr<Step>> before, OnLoss onLoss) {
   // A child of this process leaves it as it is: a condition that threads of the
   // parent wait for cannot be destroyed.
   std::shared_ptr<Step> step(new Step, [](Step *step) {
-    if (step->process == getpid())
+    if (step->process == system::processId())
       delete step;
   });
-  step->process = getpid();
+  step->process = system::processId();
   step->onLoss = std::move(onLoss);
   for (const std::shared_ptr<Step> &other : before)
     step->follow(other);
@@ -39,7 +40,7 @@ void Step::check() const {
     throw Error(error);
   if (how == Outcome::Interrupted)
     throw Interrupted(error);
-  if (how == Outcome::Open && process != getpid())
+  if (how == Outcome::Open && process != system::processId())
     throw Error("the step had not ended in the parent process when this one "
                 "was forked: wait for its results before the fork");
 }
@@ -78,10 +79,10 @@ void Step::interrupt() {
 
 void Step::stop(std::span<const std::shared_ptr<Step>> steps) {
   for (const std::shared_ptr<Step> &step : steps)
-    if (step->process == getpid() && step->claim())
+    if (step->process == system::processId() && step->claim())
       step->isGivenUp = true;
   for (const std::shared_ptr<Step> &step : steps) {
-    if (step->process != getpid())
+    if (step->process != system::processId())
       continue;
     std::unique_lock lock(step->mutex);
     step->changed.wait(lock, [&] { return step->hasLeft(); });

@@ -121,6 +121,7 @@ void whale::python::bindArray(nb::module_ &module) {
            "A copy of a rank's part as bytes, once it is ready; None where "
            "this process has none.")
       .def_prop_ro("is_ready", &Array::isReady)
+      .def_prop_ro("is_done", &Array::isDone)
       .def_prop_ro(
           "dtype",
           [](const Array &array) { return std::string(name(array.dtype())); })

@@ -55,7 +55,7 @@ struct PythonStep {
 static std::pair<nb::list, PythonStep>
 submit(const Program &program, const ArrayClass &arrayClass, nb::list values,
        nb::callable toHandle, nb::list kinds, bool inMainThread) {
-  std::vector<Array> arguments = arrayClass.unwrap(values, toHandle);
+  std::vector<Array> arguments = arrayClass.unwrap(program, values, toHandle);
   StepOptions options;
   options.isProfiled = true;
   Submission submission =

@@ -38,7 +38,7 @@ class Array:
         self.is_donated = False
         self.fate = "donated to a program"
         self.gathers = 0
-        self.is_ready = True
+        self.is_ready = self.is_done = True
 
     @staticmethod
     def from_host(data: np.ndarray, dtype: str, shape: list[int]) -> Array:
@@ -167,16 +167,21 @@ def _read(text: str) -> _Step:
 
 
 class ArrayClass:
-    def __init__(self, type: typing.Any) -> None:
+    def __init__(
+        self, type: typing.Any, plain: typing.Any, host: typing.Any
+    ) -> None:
         self.type = type
 
+    def mark_of(self, value: typing.Any) -> typing.Any:
+        return value.kind if type(value) is self.type else None
+
     def find_others(
-        self, values: list[typing.Any], kinds: list[typing.Any]
+        self, values: list[typing.Any], marks: list[typing.Any]
     ) -> list[int]:
         return [
             index
-            for index, (value, kind) in enumerate(zip(values, kinds))
-            if type(value) is not self.type or value.kind is not kind
+            for index, (value, mark) in enumerate(zip(values, marks))
+            if type(value) is not self.type or value.kind is not mark
         ]
 
     @staticmethod

@@ -257,3 +257,58 @@ def test_memory_is_given_back(tmp_path):
 def test_jax_is_undisturbed():
     x = jnp.ones((64, 64))
     assert float(jax.jit(lambda x: (x @ x).sum())(x)) == 64.0**3
+
+
+def test_calls_are_told_apart_by_what_they_are_given():
+    """A call that looks like the last one is that, to the type."""
+    step = wh.jit(lambda x, y: (x * y, x.dtype.type(2) + y), cluster=1)
+    plain = jax.jit(lambda x, y: (x * y, x.dtype.type(2) + y))
+    own = wh.jit(lambda x: x + 1, cluster=1)
+    weak = jnp.asarray(2.0) * 1
+    four = np.arange(4, dtype=np.float32)
+    values = [
+        four,
+        np.arange(8, dtype=np.float32)[::2],
+        four.reshape(2, 2).T.reshape(4),
+        four.astype(np.float64),
+        np.arange(4),
+        four > 1,
+        jnp.asarray(four),
+        jnp.asarray(four, jnp.bfloat16),
+        jnp.arange(4),
+        own(four),
+        own(np.arange(4)),
+        jax.device_put(four + 1),
+    ]
+    others = [1.5, 2, True, weak, np.float32(3), jnp.float32(3), own(weak)]
+    for _ in range(2):
+        for x in values:
+            for y in (*others, *values[:1], *values[7:11]):
+                ours, theirs = step(x, y), plain(jnp.asarray(x), wh.to_jax(y))
+                for a, b in zip(ours, theirs):
+                    assert (a.dtype, a.weak_type) == (b.dtype, b.weak_type)
+                    np.testing.assert_array_equal(
+                        np.asarray(a, np.float64), np.asarray(b, np.float64)
+                    )
+    deleted = jnp.ones(4) + 1
+    step(deleted, 1.5)
+    deleted.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        step(deleted, 1.5)
+    with pytest.raises(TypeError, match="str"):
+        step(four, "1.5")
+    with jax.enable_x64(True):
+        assert step(four.astype(np.float64), 1.5)[0].dtype == np.float64
+    assert step(four.astype(np.float64), 1.5)[0].dtype == np.float32
+
+
+def test_arrays_of_the_host_may_change_between_calls():
+    step = wh.jit(lambda x: x + 1, cluster=1)
+    x = np.zeros(4, np.float32)
+    results = []
+    for number in range(5):
+        x[:] = number
+        results.append(step(x))
+    x[:] = np.nan
+    for number, result in enumerate(results):
+        np.testing.assert_array_equal(result, number + 1)

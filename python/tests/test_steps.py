@@ -1,5 +1,7 @@
 """Calls return before their steps have ended."""
 
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -103,6 +105,53 @@ def test_many_steps_give_the_bits_of_single_ones():
     state, sums = train(lambda total: total)
     assert state["n"] == 100
     jax.tree.map(np.testing.assert_array_equal, (state, sums), expected)
+
+
+def test_small_steps_of_several_threads():
+    """Whoever calls a small step may run it: one at a time."""
+
+    def train(state, x):
+        return state + jnp.sin(x) * 0, (state * 0 + x).sum()
+
+    step = wh.jit(train, cluster=1, donate_argnums=0)
+    wrong = []
+
+    def call(number):
+        state = np.full(64, number, np.float32)
+        for turn in range(200):
+            x = np.full(64, number + turn % 3, np.float32)
+            state, total = step(state, x)
+            if turn % 5 == number % 5 and total != 64 * x[0]:
+                wrong.append((number, turn, total))
+        if (np.asarray(state) != number).any():
+            wrong.append((number, state))
+
+    threads = [threading.Thread(target=call, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_child_goes_on_with_small_steps():
+    run(
+        """
+step = wh.jit(lambda w, x: (w - x @ jnp.sin(x @ w), w.sum()), cluster=1)
+w, x = np.eye(8, dtype=np.float32), np.ones((8, 8), np.float32)
+for _ in range(20):
+    w, total = step(w, x)
+kept = np.asarray(w)
+after = np.asarray(step(kept, x)[0])
+child = os.fork()
+for _ in range(5):
+    np.testing.assert_array_equal(step(kept, x)[0], after)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+else:
+    os._exit(0)
+"""
+    )
 
 
 @pytest.mark.parametrize("cluster", [1, 2])

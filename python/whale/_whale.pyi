@@ -34,6 +34,10 @@ class Array:
     def is_ready(self) -> bool:
         """Whether the step that computes it has ended."""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether that has ended well."""
+
     def wait(self, in_main_thread: bool) -> None:
         """Waits for the step that computes it, and raises its error.
 
@@ -49,9 +53,17 @@ class Array:
 class ArrayClass:
     """Python's class of arrays, for calls of steps."""
 
-    def __init__(self, type: type) -> None: ...
-    def find_others(self, values: list[Any], kinds: list[Any]) -> list[int]:
-        """The places of values that are no such arrays, or of another kind."""
+    def __init__(self, type: type, plain: type, host: type) -> None: ...
+    def mark_of(self, value: Any) -> Any:
+        """What `find_others` knows values of such a type by.
+
+        The kind of such an array, the `aval` of an array of JAX (`plain`),
+        dtype and shape of one of NumPy (`host`), the type of a number, None of
+        all else.
+        """
+
+    def find_others(self, values: list[Any], marks: list[Any]) -> list[int]:
+        """The places of values without these marks."""
 
     @staticmethod
     def has_repeated(values: list[Any]) -> bool:
@@ -90,8 +102,8 @@ class Program:
     ) -> tuple[list[Any], Step]:
         """Hands over a step: its results, and the step that computes them.
 
-        Values that are no arrays of the class are given to `to_handle` with
-        their place. Results are such arrays, each of its kind; None where that
+        Small arrays of JAX and NumPy are copied; all else but arrays of the
+        class is given to `to_handle` with its place. Results are such arrays, each of its kind; None where that
         is None.
 
         Waits while some steps of the program wait already. In the main thread,

@@ -298,7 +298,9 @@ class Array(jax.Array):
         Raises:
             RuntimeError: where the step failed.
         """
-        native.waited(self.handle().wait)
+        handle = self.handle()
+        if not handle.is_done:
+            native.waited(handle.wait)
         return self
 
     def gathered(self) -> Array:
@@ -467,7 +469,7 @@ def array_class() -> Any:
 
 @functools.lru_cache
 def _array_class(extension: Any) -> Any:
-    return extension.ArrayClass(Array)
+    return extension.ArrayClass(Array, ArrayImpl, np.ndarray)
 
 
 def gather(tree: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -100,6 +101,11 @@ class Config(Mapping[str, Any]):
                 )
             else:
                 self._values[path] = value
+
+    @functools.cached_property
+    def key(self) -> tuple[tuple[str, Any], ...]:
+        """The settings, as what programs are found by."""
+        return tuple(sorted(self._values.items()))
 
     def nested(self) -> dict[str, Any]:
         """The settings with one dictionary for each section."""

@@ -45,6 +45,7 @@ class Program:
         self._signature = signature
         self._keep = keep
         self._last: Any = None
+        self._has_donated = any(signature.donated)
         self._has_tables = False
         manifest = _read(os.path.join(path, "manifest.json"))
         self._digest = _digest(manifest)
@@ -176,7 +177,8 @@ class Program:
                 "the program was compiled with target='none': it has no code"
             )
         out_tree = self._signature.result_tree(in_tree)
-        self._check_donation(values)
+        if self._has_donated:
+            self._check_donation(values)
         results, self._last = native.waited(
             self._native.submit,
             array_class(),
@@ -184,10 +186,11 @@ class Program:
             self._host_handle,
             self._result_kinds,
         )
-        steps.add(self._last)
+        if not self._last.has_left:
+            steps.add(self._last)
         for index, shape in self._shapes:
             results[index] = np.zeros(shape, jax.dtypes.float0)
-        return jax.tree.unflatten(out_tree, results)
+        return out_tree.unflatten(results)
 
     def _host_handle(self, index: int, value: Any) -> Any:
         leaf = self._signature.arguments[index]

@@ -72,6 +72,7 @@ class Strategy(contextlib.ContextDecorator):
         scope.__enter__()
         # By thread, not in the strategy: one may be open several times.
         _state.open.append((self, scope))
+        _state.note()
         return self
 
     def __exit__(self, *details: Any) -> None:
@@ -81,6 +82,7 @@ class Strategy(contextlib.ContextDecorator):
                 "before one that was entered after it"
             )
         _, scope = _state.open.pop()
+        _state.note()
         scope.__exit__(*details)
 
     def _check_inside(self, around: Strategy) -> None:
@@ -179,6 +181,7 @@ class Setting(contextlib.ContextDecorator):
         if any(other.kind == self.kind for other in _state.settings):
             raise ValueError(f"wh.{self.kind} is in a wh.{self.kind}")
         _state.settings.append(self)
+        _state.note()
         if _state.seen is not None:
             _state.seen.append(self)
         return self
@@ -190,6 +193,7 @@ class Setting(contextlib.ContextDecorator):
                 "in"
             )
         _state.settings.remove(self)
+        _state.note()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self._key() == other._key()
@@ -208,6 +212,15 @@ class _State(threading.local):
         self.settings: list[Setting] = []
         # The settings that were entered since the trace began.
         self.seen: list[Setting] | None = None
+        self.note()
+
+    def note(self) -> None:
+        """To be called when `open` or `settings` has changed."""
+        # Each call of a step asks for them.
+        self.held = (
+            tuple(strategy for strategy, _ in self.open),
+            tuple(self.settings),
+        )
 
 
 _state = _State()
@@ -249,12 +262,17 @@ def default_strategy() -> Strategy | None:
 
 def open_settings() -> tuple[Setting, ...]:
     """The settings that are open in this thread."""
-    return tuple(_state.settings)
+    return _state.held[1]
 
 
 def ambient() -> tuple[Strategy, ...]:
     """The strategies whose scopes are open in this thread, outermost first."""
-    return tuple(strategy for strategy, _ in _state.open)
+    return _state.held[0]
+
+
+def held() -> tuple[Any, ...]:
+    """All that a step is lowered under: default, `ambient`, `open_settings`."""
+    return _default, _state.held
 
 
 @contextlib.contextmanager

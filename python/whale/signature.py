@@ -2,8 +2,8 @@
 
 In: the arguments of a call, or the JSON of a saved program. Out: leaves, their
 shapes and dtypes, and an error that names the first argument that doesn't fit.
-Calls are checked leaf by leaf; an array of the `Kind` that fitted an argument
-before is not looked at again, so a training loop pays for its batches alone.
+Calls are checked leaf by leaf; a value with the mark (`ArrayClass.mark_of`) of
+the one that fitted an argument before is not looked at again.
 Values are converted, which copies them, only where dtype or layout differ.
 """
 
@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from whale import trees
-from whale.array import Array, Kind, array_class
+from whale.array import Array, array_class
 from whale.dtypes import element_name, numpy_dtype
 
 
@@ -209,9 +209,9 @@ class Signature:
     in_tree: jax.tree_util.PyTreeDef | None = None
     out_tree: jax.tree_util.PyTreeDef | None = None
     encoded_out_tree: Any = None
-    # What was found to fit each argument last: results that are fed back come
-    # with the same object again.
-    _fits: list[Kind | None] = dataclasses.field(
+    # The marks of what was found to fit each argument last: results that are
+    # fed back, and batches of one shape, come with the same ones again.
+    _fits: list[Any] = dataclasses.field(
         default_factory=list, init=False, compare=False, repr=False
     )
 
@@ -248,8 +248,9 @@ class Signature:
                     f"argument {leaf.label} is {given}, and the program was "
                     f"compiled for {leaf}"
                 )
-            if type(value) is Array:
-                self._fits[index] = value.kind
+            # What else is taken for what depends on settings of JAX.
+            if isinstance(value, jax.Array):
+                self._fits[index] = array_class().mark_of(value)
         return values, in_tree
 
     def _check_labels(self, labels: list[str]) -> None:

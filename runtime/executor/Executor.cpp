@@ -15,16 +15,17 @@
 // transfers, is offered to the device to be recorded. The first error stops all
 // ranks.
 //
-// Cost of a step: each rank's thread is woken; all buffers of the class are
-// bound, and those of a function in each run of it; arguments and results are
-// sorted by address. An instruction costs a virtual call and a few atomic
-// operations, a transfer also asks for the time; a repeated part is one call. A
-// profile or trace marks the queue before and after each instruction.
+// Cost of a step: each rank's thread is woken, where it has one; all buffers of
+// the class are bound, and those of a function in each run of it; arguments and
+// results are sorted by address. An instruction costs a virtual call and a few
+// atomic operations, a transfer also asks for the time; a repeated part is one
+// call. A profile or trace marks the queue before and after each instruction.
 //
 //===----------------------------------------------------------------------===//
 
 #include "executor/Executor.h"
 
+#include "device/cpu/Parallel.h"
 #include "executor/ProfilerRange.h"
 
 #include <algorithm>
@@ -36,12 +37,24 @@ static double secondsSince(Trace::Clock::time_point begin) {
   return std::chrono::duration<double>(Trace::Clock::now() - begin).count();
 }
 
+static StepSize findSize(const BoundProgram &program,
+                         const LoadOptions &options, const Ranks &place) {
+  bool isAlone = program.program.ranks.size() == 1 && !place.job &&
+                 program.program.target == "cpu" && !options.lateSeed;
+  if (!isAlone)
+    return {};
+  StepSize size = findSize(program.boundClassOf(0));
+  size.isSerial |= options.threadsPerRank == 1;
+  return size;
+}
+
 Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
                    LoadOptions given)
     : program(bound), constants(constants), options(std::move(given)),
       place(bound.program.ranks.size(), options.job),
-      connections(bound, options, place), ranks(bound.program.ranks.size()),
-      threads(static_cast<int64_t>(place.local.size()),
+      size(findSize(bound, options, place)), connections(bound, options, place),
+      ranks(bound.program.ranks.size()),
+      threads(size.isBrief ? 0 : static_cast<int64_t>(place.local.size()),
               place.job && place.local.size() == 1
                   ? RankThreads::Where::Caller
                   : RankThreads::Where::OwnThreads) {
@@ -105,6 +118,11 @@ void Executor::stop(const std::string &what) {
   connections.abort();
 }
 
+bool Executor::isShort() const {
+  constexpr double shortSeconds = 200e-6;
+  return size.isBrief && size.isSerial && lastSeconds < shortSeconds;
+}
+
 bool Executor::isBusy() {
   try {
     return threads.isBusy() || (isLastOver && !isLastOver());
@@ -122,7 +140,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   constexpr std::chrono::milliseconds patience(300);
   std::optional<Clock::time_point> interruption;
   RankThreads::GoOn goOn;
-  if (options.interrupted)
+  if (options.interrupted && !size.isBrief)
     goOn = [&] {
       if (!interruption && options.interrupted()) {
         interruption = Clock::now();
@@ -192,6 +210,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       throw Error(*firstError);
   }
   std::chrono::duration<double> seconds = Clock::now() - begin;
+  lastSeconds = seconds.count();
   ++steps;
   slowestStep = std::max<double>(slowestStep, seconds.count());
   if (overlap)
@@ -208,35 +227,55 @@ Bindings Executor::run(Bindings arguments, Bindings results,
 }
 
 /// All of this process, each on its thread. Where `goOn` ends the waiting for
-/// them, they end by themselves.
+/// them, they end by themselves; a brief step is waited for.
 void Executor::runRanks(const std::shared_ptr<Step> &step,
                         const RankThreads::GoOn &goOn) {
-  threads.run(
-      [this, step](int64_t i) {
-        int64_t rank = place.local[i];
-        try {
-          attach(rank);
-          runRank(rank, *step);
-        } catch (const Aborted &) {
-        } catch (const TransferError &error) {
-          fail("rank " + std::to_string(rank) + ": '" +
-               labelOf(rank, error.channel) + "': " + error.what());
-        } catch (const std::exception &error) {
-          fail("rank " + std::to_string(rank) + ": " + error.what());
-        }
-      },
-      goOn);
+  auto run = [this](int64_t rank, Step &step) {
+    try {
+      runRank(rank, step);
+    } catch (const Aborted &) {
+    } catch (const TransferError &error) {
+      fail("rank " + std::to_string(rank) + ": '" +
+           labelOf(rank, error.channel) + "': " + error.what());
+    } catch (const std::exception &error) {
+      fail("rank " + std::to_string(rank) + ": " + error.what());
+    }
+  };
+  if (size.isBrief) {
+    // The thread is the caller's. What it runs may be a parent of forks, whose
+    // children lack the other threads that OpenMP keeps for it: a step that
+    // needs none gets none.
+    ThreadCount count(size.isSerial ? 1 : options.threadsPerRank);
+    run(0, *step);
+    return;
+  }
+  threads.run([this, step, run](int64_t i) { run(place.local[i], *step); },
+              goOn);
 }
 
-/// To the thread that runs the rank, mostly the same from step to step. A new
-/// one may have the id of one that has ended.
+/// The same for what belongs to no step; `job` does not throw.
+void Executor::runRanks(const std::function<void(int64_t rank)> &job) {
+  if (size.isBrief) {
+    ThreadCount count(options.threadsPerRank);
+    job(0);
+    return;
+  }
+  threads.run([&](int64_t i) { job(place.local[i]); });
+}
+
+/// To the thread that runs the rank, mostly the same from step to step, but
+/// where it takes no other ones. A new thread may have the id of one that has
+/// ended.
 void Executor::attach(int64_t rank) {
+  if (size.isBrief && size.isSerial)
+    return;
   thread_local uint64_t attached = 0;
   if (std::exchange(attached, ranks[rank].number) != ranks[rank].number)
     ranks[rank].device->attachThread();
 }
 
 void Executor::runRank(int64_t rank, Step &step) {
+  attach(rank);
   Rank &self = ranks[rank];
   self.trace = step.trace;
   if (!step.slowdowns.empty())

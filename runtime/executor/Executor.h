@@ -18,7 +18,8 @@
 //
 // Cost: memory for a rank's arena, constants and buffer table. A step is linear
 // in the buffers of each rank's class and in the instructions that it executes,
-// a recorded part counting as one; it wakes a thread for each rank.
+// a recorded part counting as one; it wakes a thread for each rank, but for the
+// one of a brief step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +29,9 @@
 #include "executor/Connections.h"
 #include "executor/RankThreads.h"
 #include "executor/SlowRank.h"
+#include "executor/StepSize.h"
+
+#include <limits>
 
 namespace whale::runtime {
 
@@ -46,7 +50,8 @@ struct Overlap {
 };
 
 /// Walks each local rank's instructions on a thread of its own; those of the
-/// only one of a process among several, on the thread that calls `run`.
+/// only one of a process among several, and those of a brief step of the only
+/// rank, on the thread that calls `run`.
 class Executor {
 public:
   /// `program` and `constants` outlive the executor. Collective where there are
@@ -73,6 +78,10 @@ public:
                   const Shards &shards);
   /// Whether a rank is still in an instruction of an interrupted run.
   bool isBusy();
+
+  /// Whether `run` takes hardly more than waking another thread for it, and has
+  /// no part for a second one.
+  bool isShort() const;
 
   /// See Program::describe.
   std::string describe(const Profile &profile);
@@ -154,6 +163,7 @@ private:
 
   void runRanks(const std::shared_ptr<Step> &step,
                 const RankThreads::GoOn &goOn);
+  void runRanks(const std::function<void(int64_t rank)> &job);
   static uint64_t nextNumber() {
     static std::atomic<uint64_t> last = 0;
     return ++last;
@@ -187,7 +197,8 @@ private:
   Trace::Cost costOf(int64_t rank, const Instruction &instruction);
   /// The scope that the function at hand is run for; empty where none is.
   std::string scopeOf(int64_t rank) const;
-  void addTo(Profile &profile, double seconds) const;
+  /// Takes the times of the ranks.
+  void addTo(Profile &profile, double seconds);
   /// Notes what has been executed between two marks of the rank's device.
   void note(int64_t rank, const Instruction &instruction, size_t begin,
             size_t end);
@@ -207,6 +218,9 @@ private:
   std::span<const char> constants;
   const LoadOptions options;
   const Ranks place;
+  /// The size of a step of the only rank, where it computes on a processor;
+  /// else neither brief nor serial.
+  const StepSize size;
   Connections connections;
   /// By argument: whether a result is written over it.
   std::vector<bool> isTakenOver;
@@ -229,6 +243,7 @@ private:
   std::function<bool()> isLastOver;
   std::atomic<uint64_t> steps = 0;
   std::atomic<double> slowestStep = 0;
+  std::atomic<double> lastSeconds = std::numeric_limits<double>::infinity();
 
   std::mutex errorMutex;
   std::optional<std::string> firstError;

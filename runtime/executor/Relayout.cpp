@@ -37,8 +37,7 @@ Executor::Shards Executor::relayout(DType dtype, const Layout &from,
     if (const std::optional<Box> &box = to.boxes[rank])
       result[rank] = Buffer::allocate(box->elements() * byteSize(dtype));
   isInRelayout = true;
-  threads.run([&](int64_t i) {
-    int64_t rank = place.local[i];
+  runRanks([&](int64_t rank) {
     auto addressOf = [](const std::shared_ptr<Buffer> &buffer) {
       return buffer ? buffer->data.get() : nullptr;
     };

@@ -123,16 +123,21 @@ std::string Executor::describe(const Profile &profile) {
       });
 }
 
-void Executor::addTo(Profile &profile, double seconds) const {
+void Executor::addTo(Profile &profile, double seconds) {
   Profile step = {1, seconds, {}};
-  for (const Rank &rank : ranks)
-    step.ranks.push_back(rank.spent);
-  profile.add(step);
+  step.ranks.reserve(ranks.size());
+  for (Rank &rank : ranks)
+    step.ranks.push_back(std::move(rank.spent));
+  if (profile.steps == 0)
+    profile = std::move(step);
+  else
+    profile.add(step);
 }
 
 int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
                                 const Bindings &results) const {
   std::vector<std::pair<const void *, int64_t>> memory;
+  memory.reserve(arguments.size() + results.size());
   for (const Bindings *bindings : {&arguments, &results})
     for (const auto &shards : *bindings)
       if (shards[rank])
@@ -153,8 +158,7 @@ double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {
 }
 
 void Executor::measurePeaks() {
-  threads.run([&](int64_t i) {
-    int64_t rank = place.local[i];
+  runRanks([&](int64_t rank) {
     try {
       attach(rank);
       forEachExecuted(program.boundClassOf(rank),

@@ -23,6 +23,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 
 namespace whale::runtime {
 
@@ -54,6 +55,21 @@ public:
   private:
     std::shared_ptr<Core> core;
   };
+
+  /// While it exists no step of the queue runs: its holder runs one.
+  class Turn {
+  public:
+    explicit Turn(std::shared_ptr<Core> core) : core(std::move(core)) {}
+    Turn(Turn &&) = default;
+    Turn &operator=(Turn &&) = default;
+    ~Turn();
+
+  private:
+    std::shared_ptr<Core> core;
+  };
+  /// Nothing where a step runs or waits. What the holder runs must leave
+  /// nothing to a device.
+  std::optional<Turn> tryTurn();
 
   /// Whether it has a thread now.
   bool hasThread() const;

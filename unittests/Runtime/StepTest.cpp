@@ -71,8 +71,8 @@ Array floats(float value) { return uniform(size, value); }
 class StepTest : public ::testing::Test {
 protected:
   /// arg0 + arg1 -> result0 in the memory of arg0, behind the gate; an Error
-  /// for a negative arg1.
-  Program loadSum() {
+  /// for a negative arg1. Not brief where the call takes much besides.
+  Program loadSum(int64_t besides = 1) {
     auto gate = this->gate;
     registerLibraryFunction("test.sum", [gate](const LibraryRequest &) {
       return [gate](std::span<void *const> inputs,
@@ -93,15 +93,16 @@ protected:
     root["results"] = {replicated("result0", "f32", {size}, 1)};
     root["results"][0]["alias"] = 0;
     json &rankClass = root["classes"][0];
-    rankClass["arena_bytes"] = 4 * size;
+    rankClass["arena_bytes"] = 4 * (16 + besides);
     rankClass["buffers"] = {shardBuffer("argument", 0, "f32", {size}),
                             shardBuffer("argument", 1, "f32", {size}),
                             shardBuffer("result", 0, "f32", {size}),
-                            arenaBuffer(0, "f32", {size})};
+                            arenaBuffer(0, "f32", {size}),
+                            arenaBuffer(64, "f32", {besides})};
     root["origins"].push_back({{"label", "roulette"}});
     rankClass["instructions"] = {{{"call", "test.sum"},
                                   {"origin", 0},
-                                  {"inputs", {0, 1}},
+                                  {"inputs", {0, 1, 4}},
                                   {"outputs", {3}}},
                                  {{"copy", {3, 2}}}};
     writeFile(directory.path() / "manifest.json", root.dump());
@@ -237,7 +238,7 @@ TEST_F(StepTest, AnInterruptionEndsWhatTheThreadWaitsFor) {
 }
 
 TEST_F(StepTest, StepsCanBeStopped) {
-  Program program = loadSum();
+  Program program = loadSum(1 << 20);
   Submission first = program.submit(std::vector{floats(1), floats(1)});
   Submission second = program.submit(std::vector{first.results[0], floats(1)});
   gate->waitForStep();

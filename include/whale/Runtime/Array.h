@@ -82,6 +82,9 @@ public:
 
   /// Copies `elementCount(shape) * byteSize(dtype)` bytes.
   static Array fromHost(DType dtype, Shape shape, const void *data);
+  /// The same of a type whose layout has one box, the whole tensor.
+  static Array fromHost(std::shared_ptr<const ArrayType> type,
+                        const void *data);
 
   /// Keeps `data` alive and reads it in place, without a copy. A program copies
   /// it before it may change: until Program::submit returns.
@@ -109,6 +112,8 @@ public:
   std::shared_ptr<Step> step() const;
   /// Whether reading it does not wait.
   bool isReady() const;
+  /// Whether its elements are there.
+  bool isDone() const;
   /// See Step::wait.
   void wait(const AskInterrupted &interrupted = nullptr) const;
 

@@ -141,6 +141,11 @@ public:
   const std::vector<Parameter> &arguments() const;
   const std::vector<Parameter> &results() const;
 
+  /// The bytes of the whole of an argument.
+  int64_t argumentBytes(size_t argument) const;
+  /// An argument with these bytes of the host, as Array::fromHost.
+  Array copyArgument(size_t argument, const void *data) const;
+
   /// What there is to say of how it was loaded.
   const std::vector<LoadNote> &notes() const;
 

@@ -53,6 +53,7 @@ public:
   create(std::span<const std::shared_ptr<Step>> before, OnLoss onLoss);
 
   bool hasEnded() const { return outcome.load() != Outcome::Open; }
+  bool hasDoneWell() const { return outcome.load() == Outcome::Well; }
 
   /// Waits until the step has ended and throws its Error, if any. Where
   /// `interrupted` says so, the step ends with all before it that the calling

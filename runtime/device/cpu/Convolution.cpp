@@ -429,7 +429,7 @@ void PreparedConvolution::run(CpuContext &context, const void *lhs,
   ThreadCount count(threads);
   context.scratch.reserve(scratch);
   if (views) {
-    views->run(context.scratch, context.threads, lhs, rhs, out);
+    views->run(context.scratch, threads, lhs, rhs, out);
     return;
   }
   if (direct) {
