@@ -103,8 +103,8 @@ class Program:
         """Hands over a step: its results, and the step that computes them.
 
         Small arrays of JAX and NumPy are copied; all else but arrays of the
-        class is given to `to_handle` with its place. Results are such arrays, each of its kind; None where that
-        is None.
+        class is given to `to_handle` with its place. Results are such arrays,
+        each of its kind; None where that is None.
 
         Waits while some steps of the program wait already. In the main thread,
         what a signal handler raises ends these.
