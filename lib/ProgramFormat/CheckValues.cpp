@@ -192,6 +192,13 @@ void ValueCheck::read(BufferIndex buffer) {
              value->range.end >= access.range.end) {
     return;
   } else if (value->range != access.range || !isSameValue(*value, access)) {
+    // What is left of a gathered value is not what is wrong.
+    Range rest = access.range;
+    if (value->range.begin <= rest.begin)
+      rest.begin = value->range.end;
+    if (value->isGathered && value->buffer == buffer && rest.begin < rest.end)
+      if (const Access *other = state.find(rest))
+        value = other;
     fail(buffer, "is read where " +
                      (value->run ? "a local of a function"
                                  : "buffer " + std::to_string(value->buffer) +
