@@ -29,7 +29,9 @@ struct Access {
   int64_t run = 0;
   /// Whether these are several values side by side, which are read one by one.
   bool isGathered = false;
-  bool operator==(const Access &) const = default;
+  bool isSameAs(const Access &other) const {
+    return range == other.range && buffer == other.buffer && run == other.run;
+  }
 };
 
 /// The values in memory, each identified by its write. Ranges don't overlap: a
@@ -144,8 +146,11 @@ void State::write(const Access &access) {
 void State::intersect(const State &other) {
   std::erase_if(values, [&](const auto &entry) {
     auto it = other.values.find(entry.first);
-    return it == other.values.end() || it->second != entry.second;
+    return it == other.values.end() || !it->second.isSameAs(entry.second);
   });
+  // One of the branches may write as a whole what another one gathers.
+  for (auto &[key, value] : values)
+    value.isGathered &= other.values.at(key).isGathered;
 }
 
 //===----------------------------------------------------------------------===//

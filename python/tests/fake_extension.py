@@ -194,6 +194,8 @@ class Step:
 
 
 class Program:
+    notes: tuple[tuple[bool, str], ...] = ()
+
     def __init__(self, path: str, job: object) -> None:
         with open(os.path.join(path, "manifest.json")) as file:
             step = _read(json.load(file)["text"])
