@@ -138,7 +138,10 @@ LogicalResult whale::splitComplexProduct(RewriterBase &rewriter,
   int64_t contracted =
       count(op.getLhs(), numbers.getLhsContractingDimensions());
   int64_t batch = count(op.getLhs(), numbers.getLhsBatchingDimensions());
-  if (all(op.getResult()) == 0 || contracted == 0 ||
+  // Real and imaginary parts are differences and sums of two long sums each,
+  // and err as both do; loops form sums in blocks, which is more exact.
+  constexpr int64_t mostTerms = 1024;
+  if (all(op.getResult()) == 0 || contracted == 0 || contracted > mostTerms ||
       isForLoops(batch, all(op.getLhs()) / batch / contracted,
                  all(op.getRhs()) / batch / contracted, contracted,
                  fewProducts))

@@ -315,7 +315,9 @@ def test_an_exception_in_one_process(tmp_path: pathlib.Path) -> None:
         2,
     )
     assert result.returncode == 1
-    assert "process 1: ValueError: no more" in result.stderr
+    assert re.search(
+        r"process 1 \(host \S+, pid \d+\): ValueError: no more", result.stderr
+    )
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -42,18 +42,10 @@ void *mmap(void *p, size_t size, int access, int flags, int file, off_t at) {
 }
 """
 
-# Counts what Buffer::allocate takes, in all threads; Python itself maps arenas
-# of 1 MiB.
+# Counts large mappings, in all threads; Python itself maps arenas of 1 MiB.
 COUNTER = """
 static long count;
 long allocations(void) { return __atomic_load_n(&count, __ATOMIC_SEQ_CST); }
-void *aligned_alloc(size_t alignment, size_t size) {
-  static void *(*next)(size_t, size_t);
-  if (!next)
-    next = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, "aligned_alloc");
-  __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
-  return next(alignment, size);
-}
 void note(size_t size) { __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST); }
 """
 
@@ -125,7 +117,7 @@ def test_peaks_are_measured_before_a_step_with_a_trace(
     wh.init(wh.Config({}))
     path = tmp_path / "program.whale"
     x = jax.ShapeDtypeStruct((6 << 20,), jnp.float32)
-    wh.jit(lambda x: jnp.sort(jnp.tanh(x))[:2], cluster=1).lower(
+    wh.jit(lambda x: jnp.diff(jnp.sort(jnp.tanh(x))).max(), cluster=1).lower(
         x
     ).compile().save(path)
     arguments = {"arg0": np.zeros(x.shape, np.float32)}
@@ -204,6 +196,6 @@ def test_process_takes_what_is_planned(
         out, _ = process.communicate(timeout=120)
         assert process.returncode == 0
         counts = [int(word) for word in out.split()]
-        # The loss of each rank. Its parts of x and y, which are host arrays,
-        # have the memory of those of the step before.
-        assert counts == [ranks // processes] * 4
+        # Losses are in what the C library keeps. Parts of x and y, which are
+        # host arrays, have the memory of those of the step before.
+        assert counts == [0] * 4

@@ -40,8 +40,8 @@ def LowerLibraryOps
     `whale.convolution`; one of other types stays, and a filter that it reads
     from its end is reversed, as kernels read filters from their start.
 
-    A product of complex numbers of f32 is four of their parts, a quotient by a
-    constant without imaginary parts two.
+    A product of complex numbers of f32 that sums at most 1,024 terms is four
+    of their parts, a quotient by a constant without imaginary parts two.
 
     Products of i8 and of f8 are kernels, or formed in f32. With `integers`,
     those of i8 into i32 become a `whale.matmul`, if oneDNN sums so many terms
