@@ -63,7 +63,7 @@ TIMED = gpu_models.TIMED | gpu_models.SMALL
 FOLDERS_INSIDE = ("bin", "lib", "programs", "inputs", "expected", "emulated")
 # What JAX needs for its side of what is timed.
 SOURCES = (
-    "benchmarks/models.py",
+    "benchmarks/models/*.py",
     *(f"examples/gpt/{name}" for name in ("alice.txt", "data.py", "model.py")),
     *("scripts/gpu_jax.py", "scripts/gpu_models.py"),
     # And for Whale's.
@@ -243,8 +243,8 @@ def add_runtime(bundle: pathlib.Path, tool: pathlib.Path) -> None:
     trace = tool.parents[1] / "lib/libwhale-gpu-trace.so"
     if trace.exists():
         shutil.copy(trace, bundle / "lib")
-    sources = {ROOT / source for source in SOURCES}
-    for pattern in SOURCES_OF_PYTHON:
+    sources: set[pathlib.Path] = set()
+    for pattern in SOURCES + SOURCES_OF_PYTHON:
         sources.update(ROOT.glob(pattern))
     if "libdnnl" in linked.stdout:
         # What computes on the processor is not built there.
