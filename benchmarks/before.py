@@ -55,7 +55,8 @@ def main(options: argparse.Namespace) -> str | None:
     )
     ratios, slower = [], []
     for case in cases.CASES:
-        if case.compile_only or case.name not in (options.names or [case.name]):
+        is_named = case.name in (options.names or [case.name])
+        if case.compile_only or case.idle or not is_named:
             continue
         first, second, now = measure(case, before, options)
         ratios.append(now / first)

@@ -36,7 +36,7 @@ class Case:
 
 _DEEP = {"layers": 24, "width": 1024, "heads": 16}
 
-CASES = (
+_CASES = (
     Case("gpt", "GPT, 4 layers, f32", "gpt", target=2.0),
     Case(
         "gpt-bf16",
@@ -154,27 +154,32 @@ CASES = (
         own=("compile-gpt24-8", 2.0),
     ),
     Case("small-convolution", "small convolution", "small_convolution"),
-    Case(
-        "small-convolution-core",
-        "small convolution, on one core",
-        "small_convolution",
-        cores=1,
-        target=1.0,
-    ),
-    *(
-        Case(
-            f"{name}-busy",
-            f"{what}, beside a busy process",
-            model,
-            idle=name,
-        )
-        for name, what, model in (
-            ("gpt", "GPT, 4 layers, f32", "gpt"),
-            ("lstm", "LSTM, 64 steps", "lstm"),
-            ("convnet", "convolution net", "convnet"),
-            ("moe", "mixture of experts", "moe"),
-            ("classifier", "convolution classifier", "classifier"),
-            ("small-convolution", "small convolution", "small_convolution"),
-        )
-    ),
 )
+
+# One rank takes all cores: beside another process that does, and on one core
+# alone, no step may wait for threads that don't run.
+_ALONE = tuple(
+    case for case in _CASES if case.ranks == 1 and not case.compile_only
+)
+_BUSY = tuple(
+    dataclasses.replace(
+        case,
+        name=f"{case.name}-busy",
+        what=f"{case.what}, beside a busy process",
+        target=None,
+        idle=case.name,
+    )
+    for case in _ALONE
+)
+_CORE = tuple(
+    dataclasses.replace(
+        case,
+        name=f"{case.name}-core",
+        what=f"{case.what}, on one core",
+        target=1.0,
+        cores=1,
+    )
+    for case in _ALONE
+    if case.name in ("lstm", "moe", "small-convolution")
+)
+CASES = _CASES + _BUSY + _CORE

@@ -1,4 +1,5 @@
-"""Sixty convolutions, each forward and both gradients.
+"""Convolutions, each forward and both gradients: sixty by name, and as many as
+wanted that are drawn from a seed.
 
 A `Shape` makes the step that computes one of the three, with its operands.
 They are those of models: of series and sound, of images, of volumes; dilated,
@@ -9,6 +10,7 @@ many channels. Making one costs its tensors.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -237,3 +239,68 @@ _HALF = tuple(
 )
 # One to three dimensions, and some of these in bf16.
 SHAPES = _ONE + _TWO + _THREE + _HALF
+
+
+# What is drawn computes about this many FLOPs, like those above.
+_FEWEST, _MOST = 1e7, 5e8
+_CHANNELS = (1, 3, 8, 12, 16, 20, 32, 40, 48, 64, 72, 96, 100, 128, 160, 256)
+_IMAGES = {1: (64, 4096), 2: (7, 160), 3: (5, 28)}
+
+
+def flops(shape: Shape) -> float:
+    """What a part of it takes as it is written, two a product of numbers."""
+    _, w, y = shape.tensors()
+    points = math.prod(y.shape) / shape.features
+    return 2.0 * points * math.prod(w.shape)
+
+
+def _draw(random: np.random.Generator, name: str) -> Shape:
+    """A convolution of any size."""
+
+    def pick(*options: Any) -> Any:
+        return options[random.integers(len(options))]
+
+    rank = pick(1, 1, 2, 2, 2, 3)
+    least, most = np.log(_IMAGES[rank])
+    inputs, features = pick(*_CHANNELS), pick(*_CHANNELS)
+    reach = {1: (2, 3, 5, 9, 16), 2: (1, 3, 3, 5, 7), 3: (1, 3)}[rank]
+    form: dict[str, Any] = pick(
+        {},
+        {"stride": pick(2, 2, 3, 4)},
+        {"dilation": pick(2, 3, 4, 8)},
+        {"dilation": pick(1, 4, 32), "padding": "CAUSAL"} if rank == 1 else {},
+        {"spread": 2, "padding": pick(0, 1)},
+        {"groups": inputs},
+        {"groups": pick(2, 4, 8)},
+    )
+    groups = form.get("groups", 1)
+    if groups == inputs:
+        features = inputs * pick(1, 1, 2)
+    elif groups > 1:
+        inputs, features = (
+            -(-c // groups) * groups for c in (inputs, features)
+        )
+    return Shape(
+        name,
+        pick(1, 2, 4, 8, 16, 32, 64),
+        tuple(int(np.exp(random.uniform(least, most))) for _ in range(rank)),
+        inputs,
+        features,
+        (pick(*reach),) * rank,
+        **form,
+        first=pick(False, False, False, True),
+        dtype=pick("float32", "float32", "float32", "bfloat16"),
+    )
+
+
+def draw(seed: int, count: int) -> list[Shape]:
+    """As many convolutions, of all forms, sizes and types, the same for the
+    same seed: none has been looked at when something was made faster."""
+    random = np.random.default_rng(seed)
+    shapes: list[Shape] = []
+    while len(shapes) < count:
+        shape = _draw(random, f"drawn-{seed}-{len(shapes)}")
+        reach = (shape.kernel[0] - 1) * shape.dilation
+        if reach < min(shape.image) and _FEWEST < flops(shape) < _MOST:
+            shapes.append(shape)
+    return shapes

@@ -1,9 +1,9 @@
 """The table of results, and docs/performance.md.
 
 In: the results of run.py by case: seconds, processor seconds and bytes of both
-sides. Out: a row for each target with its ratio and whether it is met, as a
-Markdown table or the whole page. Cases without results are left out. Nothing is
-measured here.
+sides; and by suite: its rows. Out: a row for each target with its ratio and
+whether it is met, as a Markdown table or the whole page, which has a section
+for each suite. What has no results is left out. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import cases
+import suites
 
 COLUMNS = (
     "work",
@@ -34,7 +35,9 @@ less. Memory is the peak of a rank (arguments,
 results, arena, constants, scratch) against XLA's arguments and temporaries on
 one device.
 
-{table}
+{tables}
+
+## Where and how
 
 Machine: {processor}, {cores} cores, {memory:.0f} GB of memory. JAX {jax},
 jaxlib {jaxlib}, Python {python}. Its load average was {load:.1f} at the end of
@@ -44,7 +47,7 @@ matters most on ranks with several threads that wait for each other.
 What is right, operation by operation, is in
 [conformance.md](conformance.md).
 
-What the models are is in `benchmarks/models.py`, what is measured of them
+What the models are is in `benchmarks/models`, what is measured of them
 in `benchmarks/cases.py`. Where ranks are more than cores, they share them, as
 JAX's host devices do, whose arguments are sharded as Whale's are.
 
@@ -52,11 +55,8 @@ How long it takes to plan for 512 mixed devices, from data parallelism to
 pipelines of 16 stages, is printed by `benchmarks/plan.py`; and how much shares
 in proportion to the devices' speeds win, by `benchmarks/uneven.py`. How much
 communication computation hides, and what several processes cost, print
-`benchmarks/overlap.py` and `benchmarks/processes.py`. How fast a hundred small
-steps are, from some hundredths of a millisecond, beside `jax.jit` on one rank:
-`benchmarks/small.py`; sixty convolutions, forward and both gradients:
-`benchmarks/convolutions.py`. Whether a change makes steps slower says
-`scripts/bench --before CHECKOUT`.
+`benchmarks/overlap.py` and `benchmarks/processes.py`. Whether a change makes
+steps slower says `scripts/bench --before CHECKOUT`.
 """
 
 
@@ -95,7 +95,7 @@ def rows(results: dict[str, Any]) -> list[dict[str, str]]:
             limit = idle["jax"] / idle["whale"] / 1.25
             wanted = f"at least {limit:.2f}, idle / 1.25"
             found.append(beside_jax(case, metric, result, limit, wanted))
-        if "bytes" in result and case.target is not None:
+        if "bytes" in result and case.target is not None and not case.cores:
             size = result["bytes"]
             ratio = size["whale"] / size["jax"]
             found.append(
@@ -110,6 +110,34 @@ def rows(results: dict[str, Any]) -> list[dict[str, str]]:
                     ratio <= 1,
                 )
             )
+    for suite in suites.SUITES:
+        if suite.name in results:
+            found += rows_of(suite, suites.read(results[suite.name]))
+    return found
+
+
+def rows_of(
+    suite: suites.Suite, measured: list[suites.Row]
+) -> list[dict[str, str]]:
+    """A row for the median of a suite, and one for its worst ratio."""
+    median = suites.median(measured)
+    (worst,) = suites.worst(measured, 1)
+    found = []
+    for what, ratio, goal, times in (
+        ("the median", median, suite.median, ("", "JAX")),
+        (
+            "the worst",
+            worst.ratio,
+            suite.worst,
+            (time(worst.whale), "JAX " + time(worst.jax)),
+        ),
+    ):
+        cells = [
+            *(f"{len(measured)} {suite.what}, {what}", "1", "step", *times),
+            *(f"{ratio:.2f} x as fast", "", f"at least {goal:g}"),
+            "yes" if ratio >= goal else "no",
+        ]
+        found.append(dict(zip(COLUMNS, cells, strict=True)))
     return found
 
 
@@ -175,7 +203,12 @@ def table(found: list[dict[str, str]]) -> str:
     return "\n".join(texts)
 
 
-def page(machine: dict[str, Any], found: list[dict[str, str]]) -> str:
+def page(machine: dict[str, Any], results: dict[str, Any]) -> str:
     """The text of docs/performance.md."""
     fields = dict(machine, memory=machine["memory_bytes"] / 1e9)
-    return PAGE.format(table=table(found), **fields)
+    tables = [table(rows(results))]
+    for suite in suites.SUITES:
+        if suite.name in results:
+            measured = suites.read(results[suite.name])
+            tables.append(suites.section(suite, measured))
+    return PAGE.format(tables="\n\n".join(tables), **fields)

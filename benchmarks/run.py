@@ -7,6 +7,9 @@ cores, as JAX's host devices do.
 
 Results are kept in the output file: naming some cases replaces theirs alone.
 
+Suites of many small things (suites.py) run in a process of their own, and are
+named like cases.
+
 With ``--before CHECKOUT`` the steps are timed beside those of another checkout
 of this project, built, instead: see before.py.
 """
@@ -21,17 +24,21 @@ import os
 import pathlib
 import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 from typing import Any
 
 import before
 import cases
 import report
+import suites
 from worker_process import Worker, busy_cores
 
 HERE = pathlib.Path(__file__).resolve().parent
 # XLA compiles 24 layers in minutes: once is enough.
 LONG = 60.0
+ROUNDS = 7
 
 
 def measure(case: cases.Case, options: argparse.Namespace) -> dict[str, Any]:
@@ -47,7 +54,7 @@ def measure(case: cases.Case, options: argparse.Namespace) -> dict[str, Any]:
     result: dict[str, Any] = {"compile_s": compiled}
     if case.compile_only:
         # The first time also loads the compiler; it is not counted.
-        for _ in range(options.rounds):
+        for _ in range(options.rounds or ROUNDS):
             for side, worker in workers.items():
                 if sum(compiled[side]) < LONG:
                     compiled[side].append(worker.ask("compile")["seconds"])
@@ -59,7 +66,7 @@ def measure(case: cases.Case, options: argparse.Namespace) -> dict[str, Any]:
             for side, worker in workers.items()
         }
         with busy_cores() if case.idle else contextlib.nullcontext():
-            for _ in range(options.rounds):
+            for _ in range(options.rounds or ROUNDS):
                 for side, worker in workers.items():
                     answer = worker.ask(f"steps {options.steps}")
                     result["seconds"][side] += answer["seconds"]
@@ -94,6 +101,25 @@ def summarize(case: cases.Case, result: dict[str, Any]) -> dict[str, Any]:
     return summary
 
 
+def measure_suite(
+    suite: suites.Suite, options: argparse.Namespace
+) -> dict[str, Any]:
+    """The rows of a suite, by its script."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = pathlib.Path(folder, "rows.json")
+        script = str(HERE / suite.script)
+        command = [sys.executable, script, f"--output={output}"]
+        for name in "rounds", "seconds":
+            if (value := getattr(options, name)) is not None:
+                command.append(f"--{name}={value}")
+        # What misses goals is for the report to say.
+        subprocess.run(command, stdout=subprocess.DEVNULL)
+        if not output.exists():
+            raise RuntimeError(f"{suite.script} has measured nothing")
+        result: dict[str, Any] = json.loads(output.read_text())
+        return result
+
+
 def machine() -> dict[str, Any]:
     """What the numbers were measured on."""
     model = platform.processor()
@@ -116,11 +142,15 @@ def machine() -> dict[str, Any]:
 def main() -> None:
     """Measures what is asked for, prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    names = [case.name for case in cases.CASES]
+    every: list[cases.Case | suites.Suite] = [*cases.CASES, *suites.SUITES]
+    names = [case.name for case in every]
     parser.add_argument("names", nargs="*", metavar="NAME", help=str(names))
     parser.add_argument("--output", default="build/bench.json")
     parser.add_argument("--steps", type=int, default=3, help="a round")
     parser.add_argument("--rounds", type=int)
+    parser.add_argument(
+        "--seconds", type=float, help="for the calls of an item of a suite"
+    )
     parser.add_argument("--before", type=pathlib.Path, metavar="CHECKOUT")
     parser.add_argument(
         "--report",
@@ -132,27 +162,32 @@ def main() -> None:
         if name not in names:
             parser.error(f"no case '{name}'; there are {', '.join(names)}")
     if options.before:
+        for suite in suites.SUITES:
+            if suite.name in options.names:
+                parser.error(f"--before: '{suite.name}' is no case, but many")
         sys.exit(before.main(options))
-    options.rounds = options.rounds or 7
     output = pathlib.Path(options.output)
     results: dict[str, Any] = {}
     if output.exists() and (options.names or options.report):
         results = json.loads(output.read_text())["results"]
     wanted = options.names or ([] if options.report else names)
-    for case in cases.CASES:
+    for case in every:
         if case.name not in wanted:
             continue
         print(f"{case.name} ...", file=sys.stderr, flush=True)
-        results[case.name] = measure(case, options)
+        results[case.name] = (
+            measure_suite(case, options)
+            if isinstance(case, suites.Suite)
+            else measure(case, options)
+        )
         output.parent.mkdir(parents=True, exist_ok=True)
         content = {"machine": machine(), "results": results}
         output.write_text(json.dumps(content, indent=2) + "\n")
-    rows = report.rows(results)
-    print(report.table(rows))
+    print(report.table(report.rows(results)))
     if options.report:
         content = json.loads(output.read_text())
         path = HERE.parent / "docs" / "performance.md"
-        path.write_text(report.page(content["machine"], rows))
+        path.write_text(report.page(content["machine"], results))
 
 
 if __name__ == "__main__":

@@ -36,13 +36,14 @@ class Worker:
             environment["XLA_FLAGS"] = (
                 f"--xla_force_host_platform_device_count={case.ranks}"
             )
+        cores = case.cores
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "worker.py"), side, case.name, *rest],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            preexec_fn=(lambda: keep_to(case.cores)) if case.cores else None,
+            preexec_fn=(lambda: keep_to(cores)) if cores else None,
         )
 
     def ask(self, command: str) -> dict[str, Any]:

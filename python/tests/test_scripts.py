@@ -2,9 +2,13 @@
 
 import argparse
 import importlib
+import json
 import pathlib
 import subprocess
 import sys
+
+import numpy as np
+import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -63,6 +67,7 @@ def test_benchmark_table(monkeypatch):
     names = [case.name for case in cases.CASES]
     assert len(set(names)) == len(names)
     assert all(c.own is None or c.own[0] in names for c in cases.CASES)
+    assert all(c.idle is None or c.idle in names for c in cases.CASES)
     results = {
         "gpt": {
             "seconds": {"whale": 0.1, "jax": 0.25},
@@ -70,6 +75,7 @@ def test_benchmark_table(monkeypatch):
             "bytes": {"whale": 2e6, "jax": 1e6},
         },
         "gpt-split-4": {"seconds": {"whale": 0.2, "jax": 0.25}},
+        "gpt-busy": {"seconds": {"whale": 0.2, "jax": 0.3}},
     }
     lines = report.table(report.rows(results)).splitlines()
     cells = [[cell.strip() for cell in line.split("|")] for line in lines[2:]]
@@ -79,7 +85,137 @@ def test_benchmark_table(monkeypatch):
         ("1", "memory", "2.00 x as much", "", "no"),
         ("4", "step", "1.25 x as fast", "", "no"),
         ("4", "step", "2.00 x as long", "", "no"),
+        ("1", "step", "1.50 x as fast", "", "no"),
     ]
+    assert cells[-1][8] == "at least 2.00, idle / 1.25"
+
+
+def rows_of_a_suite(suites, ratios):
+    return [
+        suites.Row(f"k{i % 2}/{i}", f"k{i % 2}", i < 6, 1e-3 * ratio, 1e-3)
+        for i, ratio in enumerate(ratios)
+    ]
+
+
+def test_suites(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    suites = importlib.import_module("suites")
+    rows = rows_of_a_suite(suites, [2, 0.8, 1.5, 1, 3, 0.7, 1.2, 0.89])
+    assert suites.read(json.loads(json.dumps(suites.write(rows)))) == rows
+    assert suites.summary(rows, by_kind=True).splitlines()[2:] == [
+        "| all | 8 | 1.10 x | 0.70 x | 3 |",
+        "| tried while tuning | 6 | 1.25 x | 0.70 x | 2 |",
+        "| only measured | 2 | 1.04 x | 0.89 x | 1 |",
+        "| `k0` | 4 | 1.75 x | 1.20 x | 0 |",
+        "| `k1` | 4 | 0.84 x | 0.70 x | 3 |",
+    ]
+    assert suites.slowest(rows, 2).splitlines()[2:] == [
+        "| `k1/5` | 0.700 | 1.000 | 0.70 x |",
+        "| `k1/1` | 0.800 | 1.000 | 0.80 x |",
+    ]
+    suite = suites.Suite("s", "steps", "s.py", median=1.0, worst=0.7)
+    assert suites.missed(suite, rows) is None
+    for changed in {"median": 1.2}, {"worst": 0.75}:
+        other = suites.dataclasses.replace(suite, **changed)
+        assert "the goal is" in suites.missed(other, rows)
+    rows[2] = suites.dataclasses.replace(rows[2], differs=True)
+    assert suites.missed(suite, rows) == "results differ from JAX's: k0/2"
+    assert "differ from JAX's: k0/2." in suites.section(suite, rows)
+
+
+def test_the_page_of_benchmarks(monkeypatch):
+    """Of hundreds of rows it has few."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    report = importlib.import_module("report")
+    suites = importlib.import_module("suites")
+    rows = rows_of_a_suite(suites, [1.1 + i / 100 for i in range(200)])
+    machine = dict.fromkeys(("processor", "cores", "jax", "jaxlib", "python"))
+    page = report.page(
+        machine | {"memory_bytes": 8e9, "load": 1.0},
+        {suite.name: suites.write(rows) for suite in suites.SUITES},
+    )
+    for suite in suites.SUITES:
+        section = page.split(f"## {suite.what.capitalize()}\n")[1]
+        lines = section.split("##")[0].splitlines()
+        assert sum(line.startswith("|") for line in lines) == 5 + 7
+        assert (
+            sum(f" {suite.what}, the " in row for row in page.split("\n")) == 2
+        )
+    medians = [row for row in page.split("\n") if "small steps, the" in row]
+    assert [row.split("|")[-2].strip() for row in medians] == ["yes", "yes"]
+
+
+def test_a_suite_by_its_script(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    run = importlib.import_module("run")
+    suites = importlib.import_module("suites")
+    script = tmp_path / "suite.py"
+    script.write_text(
+        "import json, sys\n"
+        "path = sys.argv[1].removeprefix('--output=')\n"
+        "if '--rounds=0' not in sys.argv:\n"
+        "    with open(path, 'w') as file:\n"
+        "        json.dump({'rows': sys.argv[2:]}, file)\n"
+        "sys.exit('the goal is missed')\n"
+    )
+    suite = suites.Suite("s", "steps", str(script), median=1.0, worst=0.7)
+    options = argparse.Namespace(rounds=None, seconds=0.5)
+    assert run.measure_suite(suite, options) == {"rows": ["--seconds=0.5"]}
+    options.rounds = 0
+    with pytest.raises(RuntimeError, match="has measured nothing"):
+        run.measure_suite(suite, options)
+
+
+def test_timing_beside_jax(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    beside = importlib.import_module("beside")
+    calls = []
+
+    def prepare(error):
+        def side(name):
+            def step(state, x):
+                calls.append(name)
+                return state + 1, x + (error if name == "whale" else 0)
+
+            return beside.Side(step, 0, (np.ones(3),))
+
+        return {"jax": side("jax"), "whale": side("whale")}
+
+    def item(name, kind, error=0.0):
+        return beside.Item(name, kind, True, 1e-3, lambda: prepare(error))
+
+    row = beside.measure(item("k/1", "k"), rounds=2, seconds=0.0)
+    assert row.name == "k/1" and not row.differs and row.ratio > 0
+    # In turn, after a first call of each.
+    assert calls == ["jax", "whale"] + (["jax"] * 3 + ["whale"] * 3) * 2
+    assert not beside.measure(item("k/1", "k", 9e-4), 1, 0.0).differs
+    assert beside.measure(item("k/1", "k", 2e-3), 1, 0.0).differs
+    assert beside.measure(item("k/1", "k", np.nan), 1, 0.0).differs
+    items = [item("a/1", "x"), item("a/2", "y"), item("b/1", "x")]
+    for patterns, wanted in (
+        ([], "a/1 a/2 b/1"),
+        (["a"], "a/1 a/2"),
+        (["x", "a/2"], "a/1 a/2 b/1"),
+        (["*/1"], "a/1 b/1"),
+        (["c"], ""),
+    ):
+        found = beside.choose(items, patterns)
+        assert " ".join(item.name for item in found) == wanted
+
+
+def test_convolutions_that_are_drawn(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    shapes = importlib.import_module("convolution_shapes")
+    drawn = shapes.draw(1, 20)
+    assert drawn == shapes.draw(1, 20)
+    assert not {each.name for each in drawn} & {
+        each.name for each in (*shapes.SHAPES, *shapes.draw(2, 20))
+    }
+    assert {len(each.image) for each in drawn} == {1, 2, 3}
+    for each in drawn:
+        _, w, y = each.tensors()
+        assert min(y.shape) > 0 and 1e7 < shapes.flops(each) < 5e8
+        assert each.groups * w.shape[-2] == each.inputs
 
 
 def test_steps_beside_those_of_before(monkeypatch, capsys, tmp_path):
