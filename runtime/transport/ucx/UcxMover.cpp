@@ -15,6 +15,9 @@
 // connection UCX sends a message before the kernel has given up (20 s, 28 s).
 // Connections with the coordinator find it, else the limit of progress.
 //
+// UCX asserts that it gets the files that it wants to open: where a process may
+// not open as many, it does not begin.
+//
 // Cost: connecting takes five exchanges between all processes, and memory for
 // each. A message is one call of UCX and a small allocation; up to 32 KiB it is
 // sent whole, else the receiver asks for it first. Messages on their way are in
@@ -26,6 +29,7 @@
 #include "HostId.h"
 #include "transport/SharedFiles.h"
 #include "transport/message/Mover.h"
+#include "whale/System/FileLimit.h"
 #include "whale/System/LateLibrary.h"
 
 #include <algorithm>
@@ -55,6 +59,9 @@ constexpr std::chrono::milliseconds cancelLimit(500);
 constexpr size_t wholeBytes = 32 << 10;
 /// A sleep ends after so long, for the worker to look after its keep-alive.
 constexpr std::chrono::milliseconds lookAfter(1000);
+/// Files that are opened for UCX: of 1.13, 17 were counted with shared memory
+/// and two interfaces, and three are for waiting; and for each other process.
+constexpr size_t ownFiles = 20, filesOfPeer = 2;
 /// Where no message wakes a process that waits for one, sleeps grow from the
 /// first to the second.
 constexpr std::chrono::microseconds firstNap(50), longestNap(500);
@@ -237,6 +244,10 @@ UcxMover::UcxMover(const Exchange &exchange) {
 }
 
 void UcxMover::connect(const Exchange &exchange) {
+  std::vector<std::string> hosts = exchange(hostId());
+  system::needFiles(
+      ownFiles + filesOfPeer * (hosts.size() - 1),
+      ("UCX, for " + std::to_string(hosts.size()) + " processes,").c_str());
   ucp_params_t params = {};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
@@ -271,7 +282,6 @@ void UcxMover::connect(const Exchange &exchange) {
   std::vector<std::string> addresses = exchange(mine);
   self = std::ranges::find(addresses, mine) - addresses.begin();
   std::vector<bool> canRead = whoseMemoryIsReadable(exchange, self);
-  std::vector<std::string> hosts = exchange(hostId());
   // The vector keeps its memory from here on: UCX is given its elements.
   peers.resize(addresses.size());
   for (size_t i = 0; i < peers.size(); ++i) {
