@@ -140,97 +140,94 @@ static void forTiles(int64_t begin, int64_t end, int64_t columns, Move move) {
            std::min(kTileColumns, columns - column));
 }
 
-/// Rows `begin` to `end` of a matrix, as a dense one of floats.
-template <typename Storage>
-static void packRows(const Storage *from, int64_t rowStride, int64_t columns,
-                     int64_t columnStride, float *dst, int64_t begin,
+/// Moves rows `begin` to `end` of a strided matrix to a dense one of floats
+/// where the strided one is constant, else the way back. One of its strides
+/// is 1.
+template <typename Strided, typename Float>
+static void moveRows(Strided *strided, int64_t rowStride, int64_t columns,
+                     int64_t columnStride, Float *dense, int64_t begin,
                      int64_t end) {
+  constexpr bool isPacking = std::is_const_v<Strided>;
+  auto convert = [](Strided *stored, auto *floats, int64_t count) {
+    if constexpr (isPacking)
+      convertRow(stored, floats, count);
+    else
+      convertRow(floats, stored, count);
+  };
   if (columnStride == 1) {
     for (int64_t i = begin; i < end; ++i)
-      convertRow(from + i * rowStride, dst + i * columns, columns);
+      convert(strided + i * rowStride, dense + i * columns, columns);
     return;
   }
   float tile[kTileColumns][kTileRows];
   forTiles(begin, end, columns,
            [&](int64_t row, int64_t rows, int64_t column, int64_t count) {
-             for (int64_t j = 0; j < count; ++j)
-               convertRow(from + row + (column + j) * columnStride, tile[j],
-                          rows);
-             for (int64_t i = 0; i < rows; ++i)
+             auto convertTile = [&] {
                for (int64_t j = 0; j < count; ++j)
-                 dst[(row + i) * columns + column + j] = tile[j][i];
+                 convert(strided + row + (column + j) * columnStride, tile[j],
+                         rows);
+             };
+             if constexpr (isPacking)
+               convertTile();
+             for (int64_t i = 0; i < rows; ++i)
+               for (int64_t j = 0; j < count; ++j) {
+                 Float &element = dense[(row + i) * columns + column + j];
+                 if constexpr (isPacking)
+                   element = tile[j][i];
+                 else
+                   tile[j][i] = element;
+               }
+             if constexpr (!isPacking)
+               convertTile();
            });
 }
 
-/// The way back.
-template <typename Storage>
-static void unpackRows(Storage *to, int64_t rowStride, int64_t columns,
-                       int64_t columnStride, const float *src, int64_t begin,
-                       int64_t end) {
-  if (columnStride == 1) {
-    for (int64_t i = begin; i < end; ++i)
-      convertRow(src + i * columns, to + i * rowStride, columns);
-    return;
-  }
-  float tile[kTileColumns][kTileRows];
-  forTiles(begin, end, columns,
-           [&](int64_t row, int64_t rows, int64_t column, int64_t count) {
-             for (int64_t i = 0; i < rows; ++i)
-               for (int64_t j = 0; j < count; ++j)
-                 tile[j][i] = src[(row + i) * columns + column + j];
-             for (int64_t j = 0; j < count; ++j)
-               convertRow(tile[j], to + row + (column + j) * columnStride,
-                          rows);
-           });
+/// Moves a strided matrix, of elements of `dtype`, to a dense one where `Bytes`
+/// is constant, else the way back.
+template <typename Bytes, typename Dense>
+static void moveMatrix(DType dtype, Bytes *bytes, int64_t rows,
+                       int64_t rowStride, int64_t columns, int64_t columnStride,
+                       Dense *dense, int64_t threads) {
+  using T = std::remove_const_t<Dense>;
+  constexpr bool isPacking = std::is_const_v<Bytes>;
+  dispatch(dtype, [&]<typename Storage>() {
+    if constexpr (!isOpaque<Storage>) {
+      auto *strided =
+          static_cast<std::conditional_t<isPacking, const Storage, Storage> *>(
+              bytes);
+      auto moveElement = [&](int64_t i, int64_t j) {
+        auto &element = strided[i * rowStride + j * columnStride];
+        if constexpr (isPacking)
+          dense[i * columns + j] = toProduct<T>(element);
+        else
+          element = fromProduct<Storage>(dense[i * columns + j]);
+      };
+      parallelFor(rows, partsFor(rows * columns, threads),
+                  [&](int64_t begin, int64_t end) {
+                    if constexpr (hasRowConversion<Storage, T>)
+                      if (columnStride == 1 || rowStride == 1)
+                        return moveRows(strided, rowStride, columns,
+                                        columnStride, dense, begin, end);
+                    forElements(begin, end, columns,
+                                rowStride == 1 && columnStride != 1,
+                                moveElement);
+                  });
+    }
+  });
 }
 
 template <typename T>
 void packMatrix(DType dtype, const void *src, int64_t rows, int64_t rowStride,
                 int64_t columns, int64_t columnStride, T *dst,
                 int64_t threads) {
-  dispatch(dtype, [&]<typename Storage>() {
-    if constexpr (!isOpaque<Storage>) {
-      auto *from = static_cast<const Storage *>(src);
-      parallelFor(rows, partsFor(rows * columns, threads),
-                  [&](int64_t begin, int64_t end) {
-                    if constexpr (hasRowConversion<Storage, T>)
-                      if (columnStride == 1 || rowStride == 1)
-                        return packRows(from, rowStride, columns, columnStride,
-                                        dst, begin, end);
-                    forElements(begin, end, columns,
-                                rowStride == 1 && columnStride != 1,
-                                [&](int64_t i, int64_t j) {
-                                  dst[i * columns + j] = toProduct<T>(
-                                      from[i * rowStride + j * columnStride]);
-                                });
-                  });
-    }
-  });
+  moveMatrix(dtype, src, rows, rowStride, columns, columnStride, dst, threads);
 }
 
 template <typename T>
 void unpackMatrix(DType dtype, void *dst, int64_t rows, int64_t rowStride,
                   int64_t columns, int64_t columnStride, const T *src,
                   int64_t threads) {
-  dispatch(dtype, [&]<typename Storage>() {
-    if constexpr (!isOpaque<Storage>) {
-      auto *to = static_cast<Storage *>(dst);
-      parallelFor(rows, partsFor(rows * columns, threads),
-                  [&](int64_t begin, int64_t end) {
-                    if constexpr (hasRowConversion<Storage, T>)
-                      if (columnStride == 1 || rowStride == 1)
-                        return unpackRows(to, rowStride, columns, columnStride,
-                                          src, begin, end);
-                    forElements(begin, end, columns,
-                                rowStride == 1 && columnStride != 1,
-                                [&](int64_t i, int64_t j) {
-                                  to[i * rowStride + j * columnStride] =
-                                      fromProduct<Storage>(
-                                          src[i * columns + j]);
-                                });
-                  });
-    }
-  });
+  moveMatrix(dtype, dst, rows, rowStride, columns, columnStride, src, threads);
 }
 
 #define INSTANTIATE(...)                                                       \
