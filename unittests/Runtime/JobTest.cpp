@@ -20,6 +20,7 @@
 
 #include <fstream>
 #include <gtest/gtest.h>
+#include <iostream>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -45,7 +46,8 @@ using Body = std::function<void(Job &)>;
 std::vector<std::string>
 run(const std::vector<Joiner> &joiners, double joinLimit, const Body &body,
     std::optional<double> progressLimit = std::nullopt,
-    const std::function<void(int port)> &outsider = nullptr) {
+    const std::function<void(int port)> &outsider = nullptr,
+    double reportSeconds = 0.1) {
   int listener = job::listenOn("127.0.0.1", 0);
   int port = job::portOf(listener);
   std::vector<std::string> errors(joiners.size());
@@ -60,7 +62,7 @@ run(const std::vector<Joiner> &joiners, double joinLimit, const Body &body,
       options.port = port;
       options.joinLimit = joinLimit;
       options.progressLimit = progressLimit;
-      options.reportSeconds = 0.1;
+      options.reportSeconds = reportSeconds;
       if (options.process == 0)
         options.listener = listener;
       try {
@@ -309,6 +311,64 @@ TEST(Job, OneIsInAStepAnotherComputes) {
       },
       1);
   EXPECT_EQ(error, "");
+}
+
+/// While it exists, what is printed on the stream of errors comes here.
+class Printed : std::streambuf {
+public:
+  Printed() : before(std::cerr.rdbuf(this)) {}
+  ~Printed() override { std::cerr.rdbuf(before); }
+  std::string text() {
+    std::lock_guard lock(mutex);
+    return all;
+  }
+
+private:
+  std::streamsize xsputn(const char *part, std::streamsize size) override {
+    std::lock_guard lock(mutex);
+    all.append(part, size);
+    return size;
+  }
+  int overflow(int letter) override {
+    char one = static_cast<char>(letter);
+    xsputn(&one, 1);
+    return letter;
+  }
+
+  std::streambuf *before;
+  std::mutex mutex;
+  std::string all;
+};
+
+TEST(Job, OneIsBusyOutsideOfStepsWhileAnotherWaits) {
+  // A minute is sixty reports.
+  constexpr double reportSeconds = 0.02;
+  Printed printed;
+  std::vector<std::string> errors = run(
+      {{0, 2}, {1, 2}}, longTime,
+      [&](Job &job) {
+        auto report = job.reportProgress([&] {
+          if (job.process() == 1)
+            return Progress();
+          Progress progress = inStep("", "rank 0 waits in 'sum' for rank 1");
+          progress.awaited = {1};
+          return progress;
+        });
+        while (!printed.text().ends_with("\n"))
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        // It is said once, and the job goes on.
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        report.reset();
+        EXPECT_EQ(job.allGather("apples", "").size(), 2u);
+      },
+      std::nullopt, nullptr, reportSeconds);
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  std::string place = " (" + job::placeOf(job::hostName(), getpid()) + ")";
+  EXPECT_EQ(printed.text(),
+            "warning: process 1" + place +
+                " has been outside of steps for more than 1 seconds, where "
+                "rank 0 waits in 'sum' for rank 1 (process 0" +
+                place + ")\n");
 }
 
 TEST(Job, OneMovesAnArrayAlone) {
