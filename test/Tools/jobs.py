@@ -200,6 +200,18 @@ def has_ended(pid: int) -> bool:
     return text.rsplit(")", 1)[1].split()[0] == "Z"
 
 
+def number_of(pid: int) -> int:
+    """Which process of its job it is, as whale-run has said to it; ids say
+    nothing, as they begin anew where they have reached the system's limit."""
+    path = pathlib.Path(f"/proc/{pid}/environ")
+    variables = dict(
+        entry.split("=", 1)
+        for entry in path.read_text().split("\0")
+        if "=" in entry
+    )
+    return int(variables.get("WHALE_PROCESS", -1))
+
+
 def is_whale_run(pid: int) -> bool:
     try:
         path = pathlib.Path(f"/proc/{pid}/comm")

@@ -34,6 +34,7 @@ from jobs import (
     free_port,
     has_ended,
     is_whale_run,
+    number_of,
     run,
     runs_steps,
     start_each,
@@ -228,6 +229,29 @@ def test_an_error_in_all_processes(tmp_path: pathlib.Path) -> None:
         assert log == first
 
 
+def test_a_file_that_one_process_lacks(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    started = []
+    for process, variables in enumerate(torchrun(free_port(), 4)):
+        arguments = command(program, "out", "--threads=1")
+        if process == 2:
+            arguments[2] = f"--inputs={tmp_path / 'missing'}"
+        started.append(
+            subprocess.Popen(
+                arguments,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=os.environ | variables,
+            )
+        )
+    texts = {process.communicate(timeout=HANG)[1] for process in started}
+    assert len(texts) == 1
+    place = f"host {socket.gethostname()}, pid {started[2].pid}"
+    assert texts.pop().startswith(
+        f"error: process 2 ({place}): {tmp_path / 'missing'}: "
+    )
+
+
 def test_no_permission_to_write(tmp_path: pathlib.Path) -> None:
     program = compile_(tmp_path, "none")
     arguments = command(program, "out", ENDLESS, "--nprocs=3")
@@ -294,17 +318,24 @@ class Running:
             text=True,
         )
         self.processes: list[int] = []
-        while len(self.processes) < 4:
-            assert self.agent.poll() is None
+        # Well into the steps, however long that takes on a busy machine.
+        limit = time.monotonic() + HANG
+        while len(self.processes) < 4 or not all(
+            map(runs_steps, self.processes)
+        ):
+            assert self.agent.poll() is None and time.monotonic() < limit
             time.sleep(0.05)
             self.processes = self.children()
-        # Well into the steps.
-        time.sleep(1.5)
 
     def children(self) -> list[int]:
+        """By their number, once each runs the program."""
         pid = self.agent.pid
         path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-        return sorted(map(int, path.read_text().split()))
+        found = {
+            number_of(int(child)): int(child)
+            for child in path.read_text().split()
+        }
+        return [found[number] for number in sorted(found) if number >= 0]
 
     def end(self) -> str:
         _, text = self.agent.communicate(timeout=HANG)

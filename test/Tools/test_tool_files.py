@@ -353,7 +353,8 @@ def test_another_target_removes_what_kill_left(
     assert what_runs(place / "p.whale", texts) == "add"
 
 
-def test_signals_to_whale_run(texts: Any, tmp_path: Any) -> None:
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGXCPU"])
+def test_signals_to_whale_run(texts: Any, tmp_path: Any, name: str) -> None:
     os.mkfifo(tmp_path / "pipe")
     process = subprocess.Popen(
         [
@@ -365,8 +366,8 @@ def test_signals_to_whale_run(texts: Any, tmp_path: Any) -> None:
     # It waits for a reader of the pipe.
     while len(names(tmp_path)) == 1:
         time.sleep(0.002)
-    process.terminate()
-    assert process.wait(HANG) == -signal.SIGTERM
+    process.send_signal(signal.Signals[name])
+    assert process.wait(HANG) == -signal.Signals[name]
     assert names(tmp_path) == ["pipe"]
 
 
