@@ -23,6 +23,7 @@
 
 #include "LowerToFit.h"
 
+#include "MemoryTable.h"
 #include "PlanSummary.h"
 #include "Reporter.h"
 #include "RunLevels.h"
@@ -64,7 +65,8 @@ private:
   LogicalResult findNeeds();
   int64_t findScratch(ModuleOp products, int64_t device);
   std::vector<MemoryNeed> getExpectedNeeds() const;
-  std::string describeError(int64_t device) const;
+  void describeError(int64_t device);
+  LogicalResult fail();
   Location findPlace();
 
   // Deciding again.
@@ -93,6 +95,8 @@ private:
   std::vector<MemoryNeed> needs;
   /// What is short in it if transfers start early; empty if nothing is.
   std::string delayed;
+  /// What is short in any case, and who holds what where it is.
+  std::string error, errorTable;
 };
 
 //===----------------------------------------------------------------------===//
@@ -317,9 +321,12 @@ bool Fitter::cutAgain() {
   return isBest || planAgain(best);
 }
 
-std::string Fitter::describeError(int64_t device) const {
-  return "memory: " + describeLack(needs, *cluster, device) + "; " +
-         suggestRemedy(needs, *cluster, device);
+/// Notes what is short on a device, of the plan at hand.
+void Fitter::describeError(int64_t device) {
+  error = "memory: " + describeLack(needs, *cluster, device) + "; " +
+          suggestRemedy(needs, *cluster, device);
+  if (succeeded(levels.notePeak(module)))
+    errorTable = makeMemoryTable(module, *cluster, needs, device);
 }
 
 /// Where a text does not say where it is, as that of the frontend, the first
@@ -335,6 +342,11 @@ Location Fitter::findPlace() {
   return place;
 }
 
+LogicalResult Fitter::fail() {
+  reporter.attach(std::move(errorTable));
+  return emitError(findPlace()) << error;
+}
+
 LogicalResult Fitter::run(StringRef first) {
   Snapshot input = save(first);
   StringRef last = getLevels().back().name;
@@ -345,22 +357,22 @@ LogicalResult Fitter::run(StringRef first) {
   if (failed(findNeeds()))
     return failure();
   std::optional<int64_t> device = findOverfull(needs, *cluster);
-  std::string firstLack, error;
+  std::string firstLack;
   if (device)
-    error = describeError(*device);
+    describeError(*device);
   if (device && undecided.module && cluster->devices.size() > 1) {
     firstLack = describeLack(needs, *cluster, *device);
     // Where nothing else can be decided, this lack is what is wrong.
     if (!plan(correct(std::move(input))) || !cutAgain())
-      return emitError(findPlace()) << error;
+      return fail();
     if (failed(lower(kKernelsLevel, last)) || failed(findNeeds()))
       return failure();
     device = findOverfull(needs, *cluster);
     if (device)
-      error = describeError(*device);
+      describeError(*device);
   }
   if (device)
-    return emitError(findPlace()) << error;
+    return fail();
   if (!firstLack.empty())
     emitRemark(module.getLoc())
         << "memory: decided again, as with what was decided first "

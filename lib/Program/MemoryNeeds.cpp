@@ -19,6 +19,7 @@
 #include "whale/Program/MemoryNeeds.h"
 
 #include "ScratchNeeds.h"
+#include "TextTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
@@ -119,18 +120,18 @@ std::optional<int64_t> findOverfull(ArrayRef<MemoryNeed> needs,
 }
 
 static std::string part(int64_t bytes, StringRef what) {
-  return bytes ? (", " + Twine(bytes) + " for " + what).str() : "";
+  return bytes ? (", " + describeBytes(bytes) + " for " + what).str() : "";
 }
 
 std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
                          int64_t device) {
   const DeviceKind &kind = cluster.kindOf(device);
   const MemoryNeed &need = needs[device];
-  return ("device " + Twine(device) + " (" + kind.name + ") lacks " +
-          Twine(need.bytes - kind.memoryBytes) + " bytes: it has " +
-          Twine(kind.memoryBytes) + " and needs " + Twine(need.bytes) + ", " +
-          Twine(need.argumentBytes) + " of them for its arguments")
-             .str() +
+  return "device " + std::to_string(device) + " (" + kind.name + ") lacks " +
+         describeBytes(need.bytes - kind.memoryBytes) + ": it has " +
+         describeBytes(kind.memoryBytes) + " and needs " +
+         describeBytes(need.bytes) + ", " + describeBytes(need.argumentBytes) +
+         " of them for its arguments" +
          part(need.resultBytes, "results that replace no argument") +
          part(need.scratchBytes, "what products and convolutions take besides");
 }

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // In: a module whose buffers are planned with their peak, and what devices
-// need. Out: a text with a table for each of the rank classes that need most.
+// need. Out: a text with a table for each of the rank classes that need most,
+// or for that of one device.
 // The values of the arena are added up by the line of the user's program. Cost:
 // linear in the arguments and in the values at the peak.
 //
@@ -76,7 +77,7 @@ using Rows = std::vector<std::vector<std::string>>;
 void addRow(Rows &rows, const std::string &what, const Sum &sum) {
   if (sum.bytes == 0)
     return;
-  rows.push_back({"", std::to_string(sum.bytes), what});
+  rows.push_back({"", describeBytes(sum.bytes), what});
   if (sum.values > 1)
     rows.back().back() += " (" + std::to_string(sum.values) + " values)";
 }
@@ -114,10 +115,12 @@ void addArena(Rows &rows, ScheduleOp schedule) {
 } // namespace
 
 std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
-                            ArrayRef<MemoryNeed> needs) {
+                            ArrayRef<MemoryNeed> needs,
+                            std::optional<int64_t> device) {
   SmallVector<ScheduleOp> classes =
-      llvm::filter_to_vector(module.getOps<ScheduleOp>(), [](ScheduleOp op) {
-        return op->hasAttr(kPeakAttr);
+      llvm::filter_to_vector(module.getOps<ScheduleOp>(), [&](ScheduleOp op) {
+        return op->hasAttr(kPeakAttr) &&
+               (!device || llvm::is_contained(op.getRanks(), *device));
       });
   auto needOf = [&](ScheduleOp schedule) -> const MemoryNeed & {
     return needs[schedule.getRanks().front()];
@@ -132,8 +135,9 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     const MemoryNeed &need = needOf(schedule);
     const DeviceKind &kind = cluster.kindOf(ranks.front());
     text += ("memory of device" + Twine(ranks.size() > 1 ? "s " : " ") +
-             describeRanges(ranks) + " (" + kind.name + ") at the peak: " +
-             Twine(need.bytes) + " of " + Twine(kind.memoryBytes) + " bytes\n")
+             describeRanges(ranks) + " (" + kind.name +
+             ") at the peak: " + describeBytes(need.bytes) + " of " +
+             describeBytes(kind.memoryBytes) + "\n")
                 .str();
     Rows rows;
     Sums arguments;
@@ -151,7 +155,7 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
   }
   if (classes.size() > mostClasses)
     text += "other devices need at most " +
-            std::to_string(needOf(classes[mostClasses]).bytes) + " bytes\n";
+            describeBytes(needOf(classes[mostClasses]).bytes) + "\n";
   return text;
 }
 

@@ -13,18 +13,21 @@
 #include "whale/Cluster/Cluster.h"
 #include "whale/Program/MemoryNeeds.h"
 
+#include <optional>
 #include <string>
 
 namespace whale {
 
 /// Says for each rank class, those that need most first, what is in the memory
-/// of its devices when the arena is fullest, in bytes: arguments by the first
+/// of its devices when the arena is fullest: arguments by the first
 /// word of their labels; results that replace no argument; constants; scratch;
 /// values in the arena by the line that they come from; and what lies between
 /// them. The rows of a class add up to its need. whale-plan-buffers must have
-/// run with `peak`, and `needs` be those of its plan.
+/// run with `peak`, and `needs` be those of its plan. With a `device` its class
+/// is the only one.
 std::string makeMemoryTable(mlir::ModuleOp module, const Cluster &cluster,
-                            llvm::ArrayRef<MemoryNeed> needs);
+                            llvm::ArrayRef<MemoryNeed> needs,
+                            std::optional<int64_t> device = std::nullopt);
 
 } // namespace whale
 

@@ -24,20 +24,6 @@ using namespace llvm;
 namespace whale {
 namespace {
 
-/// "1.5 M": three digits.
-std::string scaled(double number, StringRef unit) {
-  static constexpr const char *prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
-  size_t prefix = 0;
-  for (; number >= 999.5 && prefix + 1 < std::size(prefixes); ++prefix)
-    number /= 1000;
-  int decimals = prefix == 0 || number >= 99.95 ? 0 : number >= 9.995 ? 1 : 2;
-  std::string digits(32, '\0');
-  digits.resize(
-      std::snprintf(digits.data(), digits.size(), "%.*f", decimals, number));
-  std::string suffix = prefixes[prefix] + unit.str();
-  return suffix.empty() ? digits : digits + " " + suffix;
-}
-
 /// The devices of each group, or how many there are.
 std::string describeDevices(const Json &groups) {
   constexpr size_t widest = 24;
@@ -93,16 +79,16 @@ std::string makePlanTable(StringRef text) {
   for (const auto &[name, row] : graphs) {
     rows.push_back({name, row.strategy, row.devices});
     for (double flops : row.flops)
-      rows.back().push_back(flops > 0 ? scaled(flops, "") : "-");
+      rows.back().push_back(flops > 0 ? describeAmount(flops, "") : "-");
   }
   std::string table = alignColumns(rows);
 
   std::vector<std::string> collectives;
   for (const auto &[kind, total] : plan["collectives"].items())
-    collectives.push_back(formatv("{0} {1} ({2})",
-                                  total["count"].get<int64_t>(), kind,
-                                  scaled(total["bytes"].get<double>(), "B"))
-                              .str());
+    collectives.push_back(
+        formatv("{0} {1} ({2})", total["count"].get<int64_t>(), kind,
+                describeAmount(total["bytes"].get<double>(), "B"))
+            .str());
   table += "collectives of a step: " +
            (collectives.empty() ? "none" : join(collectives, ", ")) + "\n";
   return table;

@@ -71,7 +71,7 @@ void Reporter::error(const std::string &location, const std::string &text) {
   passOn();
   if (!failed)
     handler({CompileMessage::Error, system::diagnosticLine(location),
-             system::diagnosticLine(text)});
+             system::diagnosticLine(text), errorTable});
   failed = true;
 }
 
@@ -83,7 +83,8 @@ void Reporter::passOn() {
 
 void Reporter::hold(CompileMessage::Severity severity, StringRef location,
                     StringRef text) {
-  held.push_back({severity, system::escaped(location), system::escaped(text)});
+  held.push_back(
+      {severity, system::escaped(location), system::escaped(text), ""});
 }
 
 // MLIR's message names neither the operation nor an option of ours.

@@ -29,6 +29,8 @@ public:
 
   void report(mlir::Diagnostic &diagnostic);
   void error(const std::string &location, const std::string &text);
+  /// What the next error has below it.
+  void attach(std::string table) { errorTable = std::move(table); }
   bool hasFailed() const { return failed; }
 
   /// What is held back: how much of it, all but the first `count` forgotten,
@@ -46,6 +48,7 @@ private:
   bool remarks;
   llvm::StringRef source;
   bool failed = false;
+  std::string errorTable;
   std::vector<CompileMessage> held;
   std::mutex mutex;
 };

@@ -260,6 +260,14 @@ LogicalResult LevelRunner::delayTransfers(ModuleOp module) const {
   return dump(module, last);
 }
 
+LogicalResult LevelRunner::notePeak(ModuleOp module) const {
+  if (options.explainMemory)
+    return success();
+  return runPasses(
+      module, getLevels().back(),
+      addOption(getBufferPipeline(isGpu()), "whale-plan-buffers", "peak"));
+}
+
 LogicalResult LevelRunner::lowerProducts(ModuleOp products,
                                          int64_t device) const {
   PassManager manager(products.getContext());

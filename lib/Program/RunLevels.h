@@ -53,6 +53,9 @@ public:
   /// Makes a module of the last level one whose transfers start as late as they
   /// can, and dumps it instead.
   llvm::LogicalResult delayTransfers(mlir::ModuleOp module) const;
+  /// Notes what is held at the peak of the buffers that the module has, which
+  /// is of the last level.
+  llvm::LogicalResult notePeak(mlir::ModuleOp module) const;
   /// Decides how products and convolutions are computed, as in a program.
   llvm::LogicalResult lowerProducts(mlir::ModuleOp products,
                                     int64_t device) const;

@@ -30,6 +30,19 @@ std::string describeRanges(ArrayRef<int64_t> numbers) {
   return text;
 }
 
+std::string describeAmount(double number, StringRef unit) {
+  static constexpr const char *prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t prefix = 0;
+  for (; number >= 999.5 && prefix + 1 < std::size(prefixes); ++prefix)
+    number /= 1000;
+  int decimals = prefix == 0 || number >= 99.95 ? 0 : number >= 9.995 ? 1 : 2;
+  std::string digits(32, '\0');
+  digits.resize(
+      std::snprintf(digits.data(), digits.size(), "%.*f", decimals, number));
+  std::string suffix = prefixes[prefix] + unit.str();
+  return suffix.empty() ? digits : digits + " " + suffix;
+}
+
 std::string alignColumns(ArrayRef<std::vector<std::string>> given) {
   std::vector<std::vector<std::string>> rows(given);
   std::vector<size_t> widths;

@@ -10,6 +10,7 @@
 #define WHALE_LIB_PROGRAM_TEXTTABLE_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
 #include <string>
@@ -19,6 +20,14 @@ namespace whale {
 
 /// "0-3, 6": ascending numbers.
 std::string describeRanges(llvm::ArrayRef<int64_t> numbers);
+
+/// "1.50 M", "19.2 kB": three digits, with powers of 1000.
+std::string describeAmount(double number, llvm::StringRef unit);
+
+/// The same of bytes.
+inline std::string describeBytes(int64_t bytes) {
+  return describeAmount(static_cast<double>(bytes), "B");
+}
 
 /// Rows of cells as text, columns as wide as their widest cell.
 std::string alignColumns(llvm::ArrayRef<std::vector<std::string>> rows);

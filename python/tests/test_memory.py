@@ -257,7 +257,20 @@ def test_too_little_memory_names_a_line():
 
     step = wh.jit(step, cluster=cluster_of([2000]))
     lowered = step.lower(jnp.ones((64, 64)), jnp.ones((8, 64)))
-    with pytest.raises(
-        wh.CompileError, match=r"test_memory\.py:\d+:\d+: error: memory: device"
-    ):
+    with pytest.raises(wh.CompileError) as error:
         lowered.compile()
+    said, title, *rows = str(error.value).splitlines()
+    assert re.match(
+        r".*test_memory\.py:\d+:\d+: error: memory: device 0 \(\w+\) lacks "
+        r"[\d.]+ kB: it has 2\.00 kB and needs [\d.]+ kB",
+        said,
+    ), said
+    # Who holds what, below it.
+    assert re.fullmatch(
+        r"memory of device 0 \(\w+\) at the peak: [\d.]+ kB of 2\.00 kB", title
+    )
+    held = {
+        what: row.split()[:2] for row in rows for what in [row.split("  ")[-1]]
+    }
+    assert held["arguments: w"] == ["16.4", "kB"]
+    assert held["arguments: x"] == ["2.05", "kB"]

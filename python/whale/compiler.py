@@ -150,7 +150,8 @@ def _read(output: bytes) -> tuple[list[str], list[str], str]:
             last_pass = message["pass"]
             continue
         if "table" in message:
-            notes += message["table"].splitlines()
+            # Of an error, or of a program.
+            (errors or notes).extend(message["table"].splitlines())
             continue
         where = f"{message['location']}: " if message["location"] else ""
         said = f"{where}{message['severity']}: {message['text']}"

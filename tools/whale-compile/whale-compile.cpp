@@ -125,6 +125,8 @@ static void printAsJson(const CompileMessage &message) {
   printJson(json::Object{{"severity", severities[message.severity]},
                          {"location", message.location},
                          {"text", message.text}});
+  if (!message.table.empty())
+    printJson(json::Object{{"table", message.table}});
 }
 
 /// Has the system end this process when the thread that started it ends; false
@@ -252,14 +254,15 @@ int main(int argc, char **argv) {
   whale::CompileReport report;
   auto handler = [&](const CompileMessage &message) {
     if (asJson)
-      printAsJson(message);
-    else if (message.severity == CompileMessage::Remark)
+      return printAsJson(message);
+    if (message.severity == CompileMessage::Remark)
       remarks.push_back(message);
     else if (message.severity == CompileMessage::Error)
       fail(message.location, message.text);
     else
       errs() << message.location << (message.location.empty() ? "" : ": ")
              << "warning: " << message.text << "\n";
+    errs() << message.table;
   };
   if (failed(whale::compileProgram((*buffer)->getBuffer(), input, *options,
                                    output, handler, &report)))

@@ -88,6 +88,9 @@ struct CompileMessage {
   /// "FILE:LINE:COLUMN", or empty.
   std::string location;
   std::string text;
+  /// Lines that belong below it, with their ends: of an error about memory, who
+  /// holds what.
+  std::string table;
 };
 
 /// What can be said of a program besides.

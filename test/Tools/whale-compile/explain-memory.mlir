@@ -4,14 +4,14 @@
 // RUN: whale-compile %s --cluster=2 --target=none -o %t/o.whale --explain=memory | FileCheck %s --match-full-lines
 // RUN: whale-compile %s --cluster=2 --target=none -o %t/o.whale --explain=memory --messages=json | FileCheck %s --check-prefix=JSON
 
-// CHECK: memory of devices 0-1 (cpu) at the peak: 57344 of {{[0-9]+}} bytes
-// CHECK-NEXT:   16384  arguments: params
-// CHECK-NEXT:   8192   arguments: batch
-// CHECK-NEXT:   16384  explain-memory.mlir:[[# @LINE + 20]]
-// CHECK-NEXT:   8192   explain-memory.mlir:[[# @LINE + 14]]
-// CHECK-NEXT:   8192   explain-memory.mlir:[[# @LINE + 15]]
+// CHECK: memory of devices 0-1 (cpu) at the peak: 57.3 kB of {{.*}} GB
+// CHECK-NEXT:   16.4 kB  arguments: params
+// CHECK-NEXT:   8.19 kB  arguments: batch
+// CHECK-NEXT:   16.4 kB  explain-memory.mlir:[[# @LINE + 20]]
+// CHECK-NEXT:   8.19 kB  explain-memory.mlir:[[# @LINE + 14]]
+// CHECK-NEXT:   8.19 kB  explain-memory.mlir:[[# @LINE + 15]]
 // CHECK-NOT: {{.}}
-// JSON: {"table":"memory of devices 0-1 (cpu) at the peak: 57344 of
+// JSON: {"table":"memory of devices 0-1 (cpu) at the peak: 57.3 kB of
 
 module attributes {whale.default_strategy = #whale.replicate<>} {
   func.func @main(%w: tensor<64x64xf32> {whale.fed_by = 0 : i64, whale.donated,

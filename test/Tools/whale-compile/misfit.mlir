@@ -13,7 +13,7 @@
 
 // With a little less it is the same plan, in which transfers start later.
 // RUN: whale-compile %s --cluster=%t/some.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefixes=MUCH,LATE --implicit-check-not='decided again'
-// LATE: memory: nothing is received before it is needed, as else device 1 (l) lacks {{[0-9]+}} bytes
+// LATE: memory: nothing is received before it is needed, as else device 1 (l) lacks {{[0-9.]+ k?M?B}}
 
 // With less still it is 1F1B. What is said is true of the program that comes out,
 // and said once, with the reason why another was given up.
@@ -23,12 +23,12 @@
 // ONCE: "message": "load balance of 'front': device 0:
 // ONCE: "message": "load balance of 'back': device 1:
 // ONCE: "message": "pipeline: 1f1b {{.*}}; the buffers of zero-bubble don't fit"
-// ONCE: "message": "memory: decided again, as with what was decided first device 1 (l) lacks {{[0-9]+}} bytes:
+// ONCE: "message": "memory: decided again, as with what was decided first device 1 (l) lacks {{[0-9.]+ k?M?B}}:
 // ONCE: "message": "memory: device 0 needs most, {{[0-9]+}} bytes, {{[0-9]+}} were expected"
 
 // RUN: sed 's/num_micro_batch = 8 : i64/&, pipeline = {strategy = "zero-bubble"}/' %s > %t/named.mlir
 // RUN: not whale-compile %t/named.mlir --cluster=%t/least.json --target=none -o %t/o.whale 2>&1 | FileCheck %s --check-prefix=NAMED --implicit-check-not=error:
-// NAMED: error: memory: device 1 (l) lacks {{[0-9]+}} bytes
+// NAMED: error: memory: device 1 (l) lacks {{[0-9.]+ k?M?B}}
 
 #front = #whale.replicate<devices = 1, name = "front">
 #back = #whale.replicate<devices = 1, name = "back">

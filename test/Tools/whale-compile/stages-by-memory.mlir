@@ -14,10 +14,10 @@
 // RUN: whale-compile %s --cluster=%t/front.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=SWAPPED --implicit-check-not='is on devices'
 // SWAPPED: task graph 'front' is on devices [1]
 // SWAPPED: task graph 'back' is on devices [0]
-// SWAPPED: memory: decided again, as with what was decided first device 1 (l) lacks {{[0-9]+}} bytes
+// SWAPPED: memory: decided again, as with what was decided first device 1 (l) lacks {{[0-9.]+ k?M?B}}
 
 // RUN: not whale-compile %s --cluster=%t/none.json --target=none -o %t/o.whale 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: memory: device {{[01]}} ({{[kl]}}) lacks {{[0-9]+}} bytes
+// NONE: error: memory: device {{[01]}} ({{[kl]}}) lacks {{[0-9.]+ k?M?B}}
 
 #front = #whale.replicate<devices = 1, name = "front">
 #back = #whale.replicate<devices = 1, name = "back">
