@@ -56,7 +56,7 @@ llvm::ArrayRef<Level> getLevels() {
       {"annotated", "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
                     "whale-normalize,whale-form-attention,"
                     "whale-cut-task-graphs,"
-                    "whale-divide-stacks,whale-micro-batch"},
+                    "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},

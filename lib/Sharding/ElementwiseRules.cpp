@@ -40,14 +40,15 @@ static OpRule elementwise(Operation *op,
 /// Sums survive a conversion only where it rounds nothing: between floats, to
 /// at least the same precision and range. Sums of half precision are kept in a
 /// wider type, and rounded to their own when they are complete: what widens
-/// them, too, needs them rounded. Only in a loop they stay sums: it can't wait
-/// for what comes after it.
+/// them, too, needs them rounded. Only in a loop, which can't wait for what
+/// comes after it, those that have the range of the wider type stay sums.
 static bool isExactFloatConversion(hlo::ConvertOp op) {
   auto from = dyn_cast<FloatType>(getElementTypeOrSelf(op.getOperand()));
   auto to = dyn_cast<FloatType>(getElementTypeOrSelf(op.getResult()));
   if (!from || !to)
     return false;
-  if (getWideType(from) != from && !op->getParentOfType<hlo::WhileOp>())
+  bool isInLoop = op->getParentOfType<hlo::WhileOp>() != nullptr;
+  if (getWideType(from) != from && (!isInLoop || hasSmallRange(from)))
     return false;
   const llvm::fltSemantics &narrow = from.getFloatSemantics();
   const llvm::fltSemantics &wide = to.getFloatSemantics();

@@ -58,6 +58,14 @@ Type getWideType(Type element) {
   return element;
 }
 
+bool hasSmallRange(Type element) {
+  auto narrow = dyn_cast<FloatType>(element);
+  auto wide = dyn_cast<FloatType>(getWideType(element));
+  return narrow &&
+         llvm::APFloat::semanticsMaxExponent(narrow.getFloatSemantics()) <
+             llvm::APFloat::semanticsMaxExponent(wide.getFloatSemantics());
+}
+
 Type getLocalElementType(RankedTensorType type, const Placement &placement) {
   Type element = type.getElementType();
   std::optional<Reduction> reduction = placement.reduction();

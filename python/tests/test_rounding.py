@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
+from jax import lax
 
 import whale as wh
 
@@ -102,4 +103,55 @@ def test_sums_of_parts_are_rounded_before_they_become_wider(
     theirs = jax.jit(step)(*arguments)
     assert not theirs[-1] and theirs[3][0] == 256
     for one, other in zip(ours, theirs):
+        np.testing.assert_array_equal(np.asarray(one), other)
+
+
+@jax.custom_vjp
+def scaled(w):
+    return w.astype(jnp.float16)
+
+
+scaled.defvjp(
+    lambda w: (scaled(w), None), lambda _, g: (g.astype(F32) / 8 - 1,)
+)
+
+
+@pytest.mark.parametrize(("ranks", "micro_batches"), [(1, 2), (2, 1), (2, 2)])
+def test_sums_of_parts_are_rounded_behind_loops(ranks, micro_batches):
+    # In each of the layers a gradient of 80,000: of a stack of weights, of one
+    # that all layers share, and of one that is scaled while it is widened.
+    x = np.full((4, 8), 20000, np.float16)
+
+    def loss(params, x):
+        stacked, shared, unscaled, bounded = params
+
+        def layer(total, w):
+            product = w[0].astype(jnp.float16) * x
+            product += shared.astype(jnp.float16) * x
+            product += scaled(w[1]) * x + scaled(unscaled) * x
+            # One of the two branches makes no gradient.
+            chosen = lax.cond(
+                w[2][0] > 0.5,
+                lambda b: b.astype(jnp.float16) * 2,
+                lambda b: b.astype(jnp.float16),
+                bounded,
+            )
+            product += chosen * x
+            return total + jnp.sum(product.astype(F32)), None
+
+        return lax.scan(layer, F32(0), stacked)[0]
+
+    def step(params, x):
+        gradients = jax.grad(loss)(params, x)
+        return *gradients, jnp.isfinite(gradients[0][0]).all()
+
+    ones = np.ones(8, F32)
+    stack = np.ones((3, 8), F32)
+    arguments = ((stack, stack, stack), ones, ones, ones), x
+    wh.init(wh.Config({"num_micro_batch": micro_batches}))
+    wh.set_default_strategy(wh.replicate(ranks))
+    ours = wh.jit(step, cluster=ranks, batch_argnums=1)(*arguments)
+    theirs = jax.jit(step)(*arguments)
+    assert not theirs[-1] and np.isinf(theirs[1]).all()
+    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs)):
         np.testing.assert_array_equal(np.asarray(one), other)

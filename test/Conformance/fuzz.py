@@ -3,7 +3,7 @@
 
     fuzz.py [--count N] [--seed S] [--ranks 1,2,3] [--keep FOLDER]
             [--attention | --stages] [--target cpu|cuda-emulated]
-            [--full-count N]
+            [--full-count N] [--plan-only]
 
 Program number i of a seed is always the same: element types, shapes,
 operations and control flow are drawn from it, and so are the number of ranks,
@@ -16,6 +16,8 @@ another result (comparisons, sorting, rounding to integers) is only done with
 numbers that have been computed exactly. Exit status 1 if a program fails or
 differs; its text is kept in FOLDER, and the outcomes are counted. With
 WHALE_TEST_FULL in the environment, --full-count is the number of programs.
+With --plan-only, each is planned and partitioned, and nothing runs: many more
+of them take the same time.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from fuzz_attention import Attention  # noqa: E402
 from fuzz_programs import Program  # noqa: E402
 from fuzz_stages import ALLOWED, Staged  # noqa: E402
 from fuzz_steps import Step  # noqa: E402
-from run import run_program  # noqa: E402
+from run import compiled, run_program  # noqa: E402
 
 from whale.dtypes import element_name  # noqa: E402
 
@@ -120,13 +122,14 @@ def draw(number: int, args):
 
 def check(number: int, args) -> tuple[str, str, str]:
     """(the outcome, what is wrong with a program, its text). The outcome is
-    right, refused, failed or wrong."""
+    right, planned, refused, failed or wrong."""
     program, rng = draw(number, args)
     Program.coarse = False
     function = jax.jit(program, keep_unused=True)
     lowered = function.lower(*program.arguments)
-    expected = [np.asarray(array) for array in lowered.compile()(
-        *program.arguments)]  # fmt: skip
+    expected = [] if args.plan_only else [
+        np.asarray(array) for array in lowered.compile()(*program.arguments)
+    ]  # fmt: skip
     types = [
         Tensor(element_name(array.dtype), array.shape) for array in expected
     ]
@@ -146,6 +149,9 @@ def check(number: int, args) -> tuple[str, str, str]:
             f"// program {number} on {cluster}\n{text}"
         )
     try:
+        if args.plan_only:
+            with compiled(text, where, "none"):
+                return "planned", "", text
         results = run_program(
             text, program.arguments, types, where, args.target
         )
@@ -174,6 +180,7 @@ def main() -> int:
     parser.add_argument("--attention", action="store_true")
     parser.add_argument("--stages", action="store_true")
     parser.add_argument("--target", default="cpu")
+    parser.add_argument("--plan-only", action="store_true")
     parser.add_argument("--keep", type=pathlib.Path)
     args = parser.parse_args()
     if args.stages:  # As users' steps are.
@@ -187,7 +194,7 @@ def main() -> int:
         outcomes[outcome] += 1
         if (number + 1) % 100 == 0:
             print(f"{number + 1 - args.first} programs", flush=True)
-        if outcome in ("right", "refused"):
+        if outcome in ("right", "planned", "refused"):
             continue
         print(f"program {number}: {outcome} {message}", flush=True)
         if args.keep:

@@ -72,6 +72,23 @@ func.func @f(%a: tensor<8xbf16>) {
 
 // -----
 
+func.func @f(%on: tensor<i1>, %a: tensor<8xbf16>, %b: tensor<8xf16>) {
+  // In a loop, too, unless they have the range of f32.
+  %0 = stablehlo.while(%go = %on) : tensor<i1>
+  cond {
+    stablehlo.return %go : tensor<i1>
+  } do {
+    // expected-remark@+1 {{[a] -> [a] where a=8; linear in 0}}
+    %1 = stablehlo.convert %a : (tensor<8xbf16>) -> tensor<8xf32>
+    // expected-remark@+1 {{[a] -> [a] where a=8}}
+    %2 = stablehlo.convert %b : (tensor<8xf16>) -> tensor<8xf32>
+    stablehlo.return %go : tensor<i1>
+  }
+  return
+}
+
+// -----
+
 func.func @f(%a: tensor<8xf32>) {
   // expected-remark@+1 {{[a] -> [a] where a=8; linear in 0}}
   %0 = stablehlo.convert %a : (tensor<8xf32>) -> tensor<8xf64>

@@ -30,6 +30,10 @@ std::optional<mlir::RankedTensorType> getLocalType(mlir::RankedTensorType type,
 /// floats of 16 bits and fewer, so that they are rounded once.
 mlir::Type getWideType(mlir::Type element);
 
+/// Whether sums that are formed in the wide type can be beyond the range of
+/// this one: bf16 has that of f32.
+bool hasSmallRange(mlir::Type element);
+
 /// The element type of these shards. Partial sums and products have that of
 /// `getWideType`.
 mlir::Type getLocalElementType(mlir::RankedTensorType type,

@@ -391,3 +391,47 @@ module attributes {whale.config = {num_micro_batch = 2 : i64}} {
     return %m : tensor<8x4xf32>
   }
 }
+
+// -----
+
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+// What needs a sum over all samples in each round of a loop, here to round it
+// to f16, comes behind the moments in a loop of its own: the first one keeps
+// the sums of its rounds.
+// CHECK-LABEL: func.func @main(
+// CHECK: %[[LOOP:.*]]:2 = whale.micro_batches [0, 0]
+// CHECK-SAME: reduce [#whale.reduction<sum>
+// CHECK:   stablehlo.while
+// CHECK-SAME: tensor<3xf32>
+// CHECK: whale.yield
+// CHECK: %[[STACK:.*]] = stablehlo.convert %[[LOOP]]#{{[01]}} : (tensor<3xf32>) -> tensor<3xf16>
+// CHECK: stablehlo.while(%{{.*}}) : tensor<i32>, tensor<f32>
+// CHECK:   %[[ROW:.*]] = stablehlo.dynamic_slice %[[STACK]]
+// CHECK:   %[[ONE:.*]] = stablehlo.reshape %[[ROW]]
+// CHECK:   %[[WIDE:.*]] = stablehlo.convert %[[ONE]] : (tensor<f16>) -> tensor<f32>
+// CHECK:   stablehlo.add %{{.*}}, %[[WIDE]]
+func.func @main(%x: tensor<8xf16> {whale.batch_dim = 0 : i64})
+    -> (tensor<f32>, tensor<f16>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %none = stablehlo.constant dense<0.0> : tensor<f32>
+  %half = stablehlo.constant dense<0.0> : tensor<f16>
+  %r:3 = stablehlo.while(%i = %zero, %total = %none, %rest = %half)
+      : tensor<i32>, tensor<f32>, tensor<f16>
+  cond {
+    %more = stablehlo.compare LT, %i, %three
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %sum = stablehlo.reduce(%x init: %half) applies stablehlo.add
+        across dimensions = [0] : (tensor<8xf16>, tensor<f16>) -> tensor<f16>
+    %wide = stablehlo.convert %sum : (tensor<f16>) -> tensor<f32>
+    %next = stablehlo.add %total, %wide : tensor<f32>
+    %more = stablehlo.add %rest, %sum : tensor<f16>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %next, %more : tensor<i32>, tensor<f32>, tensor<f16>
+  }
+  return %r#1, %r#2 : tensor<f32>, tensor<f16>
+}
+}

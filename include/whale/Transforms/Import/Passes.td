@@ -398,6 +398,71 @@ def DivideStacks : Pass<"whale-divide-stacks", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def SinkConversions : Pass<"whale-sink-conversions", "::mlir::ModuleOp"> {
+  let summary = "widen behind loops and branches what these only move";
+  let description = [{
+    Sums over samples are kept in f32 and rounded to their own type when they
+    are complete, which in a loop would be in each of its rounds. Where a loop
+    or branch only moves numbers that it has widened from a type with a smaller
+    range (f16 and 8 bits), as into the rows of a stack of gradients, it moves
+    the narrow ones, and their users widen them. bf16 has the range of f32 and
+    stays.
+
+    Example:
+    ```mlir
+    func.func @main(%g: tensor<4xf16>) -> tensor<3x4xf32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %three = stablehlo.constant dense<3> : tensor<i32>
+      %zeros = stablehlo.constant dense<0.0> : tensor<3x4xf32>
+      %r:2 = stablehlo.while(%i = %zero, %stack = %zeros)
+          : tensor<i32>, tensor<3x4xf32>
+      cond {
+        %more = stablehlo.compare LT, %i, %three
+            : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %more : tensor<i1>
+      } do {
+        %wide = stablehlo.convert %g : (tensor<4xf16>) -> tensor<4xf32>
+        %row = stablehlo.reshape %wide : (tensor<4xf32>) -> tensor<1x4xf32>
+        %next = stablehlo.dynamic_update_slice %stack, %row, %i, %zero
+            : (tensor<3x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>)
+            -> tensor<3x4xf32>
+        %j = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %j, %next : tensor<i32>, tensor<3x4xf32>
+      }
+      return %r#1 : tensor<3x4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<4xf16>) -> tensor<3x4xf32> {
+      %c = stablehlo.constant dense<0> : tensor<i32>
+      %c_0 = stablehlo.constant dense<1> : tensor<i32>
+      %c_1 = stablehlo.constant dense<3> : tensor<i32>
+      %cst = stablehlo.constant dense<0.000000e+00> : tensor<3x4xf16>
+      %0:2 = stablehlo.while(%iterArg = %c, %iterArg_2 = %cst)
+          : tensor<i32>, tensor<3x4xf16>
+      cond {
+        %2 = stablehlo.compare LT, %iterArg, %c_1
+            : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %2 : tensor<i1>
+      } do {
+        %2 = stablehlo.reshape %arg0 : (tensor<4xf16>) -> tensor<1x4xf16>
+        %3 = stablehlo.dynamic_update_slice %iterArg_2, %2, %iterArg, %c
+            : (tensor<3x4xf16>, tensor<1x4xf16>, tensor<i32>, tensor<i32>)
+            -> tensor<3x4xf16>
+        %4 = stablehlo.add %iterArg, %c_0 : tensor<i32>
+        stablehlo.return %4, %3 : tensor<i32>, tensor<3x4xf16>
+      }
+      %1 = stablehlo.convert %0#1 : (tensor<3x4xf16>) -> tensor<3x4xf32>
+      return %1 : tensor<3x4xf32>
+    }
+    
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
 def MicroBatch : Pass<"whale-micro-batch", "::mlir::ModuleOp"> {
   let summary = "compute the step one micro-batch at a time";
   let description = [{

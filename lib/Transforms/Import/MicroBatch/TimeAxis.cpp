@@ -10,8 +10,10 @@
 // Partial sums are kept: only behind a loop are they complete.
 //
 // A value that a loop needs of all moments, if it depends on batch arguments
-// alone, is computed again from the whole of them, and all is propagated anew,
-// until no such value is left. Then each operation gets the first loop in which
+// alone, is computed again from the whole of them; what needs sums over all
+// moments in each round of a loop of @main, as to round them, becomes a loop of
+// its own behind it (LoopDivision.h). All is propagated anew until nothing of
+// either is left. Then each operation gets the first loop in which
 // what it needs is there. A forward operation in a later loop waits for an
 // update of parameters (the second one of a step), or is an error, which names
 // what mixes samples. Cost: a propagation over the step for each round.
@@ -20,6 +22,7 @@
 
 #include "TimeAxis.h"
 
+#include "LoopDivision.h"
 #include "mlir/IR/IRMapping.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/Attention.h"
@@ -73,7 +76,7 @@ LogicalResult TimeAxis::run() {
   do {
     if (failed(propagate()))
       return failure();
-  } while (computeWholeValues());
+  } while (computeWholeValues() || divideLoops());
   return assignLoops();
 }
 
@@ -363,6 +366,39 @@ bool TimeAxis::computeWholeValues() {
   return !operands.empty() || wholeOps.size() > numWhole;
 }
 
+/// Divides the first loop of @main in which something waits for sums over all
+/// moments, if it can be; returns whether it was.
+bool TimeAxis::divideLoops() {
+  for (Operation &op : main.front().without_terminator()) {
+    OpOperand *mix =
+        hlo::isControlFlow(&op) && isInLoop(&op) ? findNestedMix(&op) : nullptr;
+    Region *region = mix ? mix->get().getParentRegion() : nullptr;
+    auto loop = mix ? dyn_cast<hlo::WhileOp>(region->getParentOp()) : nullptr;
+    if (!loop || region != &loop.getBody())
+      continue;
+    Block &body = region->front();
+    llvm::SetVector<Operation *> waiting;
+    SmallVector<Operation *> old;
+    region->walk([&](Operation *inner) {
+      old.push_back(inner);
+      for (OpOperand &operand : inner->getOpOperands())
+        if (operand.get().getParentRegion() == region && isMix(operand))
+          waiting.insert(body.findAncestorOpInBlock(*inner));
+    });
+    auto mayKeep = [&](Value value) {
+      return !getState(value).isSplit() && !getState(value).isSingle();
+    };
+    hlo::WhileOp behind = divideLoop(loop, waiting, mayKeep);
+    if (!behind)
+      continue;
+    for (Operation *gone : old)
+      wholeOps.erase(gone);
+    behind->walk([&](Operation *inner) { wholeOps.insert(inner); });
+    return true;
+  }
+  return false;
+}
+
 //===----------------------------------------------------------------------===//
 // Loops
 //===----------------------------------------------------------------------===//
@@ -482,6 +518,14 @@ InFlightDiagnostic TimeAxis::emitMixes(OpOperand &operand) const {
   return diagnostic;
 }
 
+/// Whether an operand would have to wait for the other moments.
+bool TimeAxis::isMix(OpOperand &operand) const {
+  AxisState state = getState(operand.get());
+  AxisState required = getRequired(operand);
+  return !required.isFree() && state != required && !state.isFree() &&
+         !state.isReplicated();
+}
+
 /// Inside of loops and branches nothing can wait for the other moments: an
 /// operand for which it would have to, or null.
 OpOperand *TimeAxis::findNestedMix(Operation *op) const {
@@ -490,13 +534,9 @@ OpOperand *TimeAxis::findNestedMix(Operation *op) const {
     if (inner == op)
       return WalkResult::advance();
     for (OpOperand &operand : inner->getOpOperands()) {
-      AxisState state = getState(operand.get());
-      AxisState required = getRequired(operand);
-      if (required.isFree() || state == required || state.isFree())
-        continue;
       bool isInside =
           op->isAncestor(operand.get().getParentRegion()->getParentOp());
-      if (isInside && !state.isReplicated()) {
+      if (isInside && isMix(operand)) {
         mix = &operand;
         return WalkResult::interrupt();
       }

@@ -29,8 +29,10 @@ public:
   TimeAxis(mlir::func::FuncOp main, int64_t moments);
 
   /// Propagates. What only depends on batch arguments and is needed of the
-  /// whole mini-batch is cloned, to be computed once. Fails with an error at
-  /// the operation that mixes the samples of different micro-batches.
+  /// whole mini-batch is cloned, to be computed once; what needs sums over all
+  /// samples in a loop, and no sample, is put behind it where it can be. Fails
+  /// with an error at the operation that mixes the samples of different
+  /// micro-batches.
   llvm::LogicalResult run();
 
   int64_t getNumMoments() const { return moments; }
@@ -57,6 +59,7 @@ private:
                const llvm::DenseSet<mlir::Operation *> &later,
                llvm::SetVector<mlir::OpOperand *> &batchReads);
   bool computeWholeValues();
+  bool divideLoops();
   llvm::LogicalResult assignLoops();
   bool isInLoop(mlir::Operation *op) const;
   bool needsWhole(mlir::OpOperand &operand) const;
@@ -67,6 +70,7 @@ private:
                  const llvm::DenseSet<mlir::Operation *> &later);
   mlir::Value cloneWhole(mlir::Value value);
   void copyWhole(mlir::Operation *op);
+  bool isMix(mlir::OpOperand &operand) const;
   mlir::OpOperand *findNestedMix(mlir::Operation *op) const;
   mlir::OpOperand &findMix(mlir::OpOperand &operand) const;
   bool waitsForUpdate(mlir::OpOperand &operand) const;
