@@ -308,8 +308,10 @@ static void refuseOtherLaunchers() {
                   "of the hosts each is");
 }
 
-/// Waits until all have ended. Returns the first that has failed, if any has;
-/// `passedOn` becomes the signal that has come.
+/// Waits until all have ended. Returns the one whose failure is to be told, if
+/// any has failed: the first that has ended without a word, of itself, as what
+/// others have printed is that they miss it; else the first. `passedOn` becomes
+/// the signal that has come.
 static const Child *watch(const Launch &launch, std::list<Child> &children,
                           int &passedOn) {
   using Clock = std::chrono::steady_clock;
@@ -318,25 +320,29 @@ static const Child *watch(const Launch &launch, std::list<Child> &children,
   constexpr std::chrono::seconds graceOfFailure(4), graceOfSignal(8);
   constexpr std::chrono::milliseconds pause(20);
   std::optional<Clock::time_point> failed;
-  const Child *firstFailed = nullptr;
+  const Child *toTell = nullptr;
+  bool hasSignalled = false;
   Absent absent(launch);
   auto signalAll = [&](int number) {
+    hasSignalled = true;
     for (const Child &child : children)
       child.signal(number);
   };
-  auto isTelling = [&] {
-    return firstFailed && !passedOn && absent.isTelling();
-  };
+  auto isTelling = [&] { return toTell && !passedOn && absent.isTelling(); };
   for (size_t running = children.size(); running > 0 || isTelling();) {
     for (Child &child : children) {
       if (!child.hasEnded())
         continue;
       --running;
       absent.add(child);
-      if (child.hasFailed() && !firstFailed) {
-        firstFailed = &child;
+      if (!child.hasFailed())
+        continue;
+      if (!toTell)
         failed = Clock::now();
-      }
+      // A large process ends later than those that lose it.
+      if (!toTell ||
+          (toTell->hasSaidWhy() && !child.hasSaidWhy() && !hasSignalled))
+        toTell = &child;
     }
     if (endingSignal && !passedOn) {
       passedOn = endingSignal;
@@ -349,7 +355,7 @@ static const Child *watch(const Launch &launch, std::list<Child> &children,
     if (running > 0 || isTelling())
       std::this_thread::sleep_for(pause);
   }
-  return firstFailed;
+  return toTell;
 }
 
 int runProcesses(int64_t first, int64_t count, int64_t total,

@@ -130,6 +130,28 @@ def test_a_process_that_ends_before_it_joins(tmp_path: pathlib.Path) -> None:
     assert "has ended with status 3" in said[1]
 
 
+def test_a_process_whose_end_is_seen_last(tmp_path: pathlib.Path) -> None:
+    """What the others say of it is not the reason."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "if os.environ['WHALE_PROCESS'] == '1':\n"
+        "    sys.exit('RuntimeError: process 0 is lost')\n"
+        "time.sleep(1)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    launched = start(
+        [sys.executable, "-m", "whale.launch", "--nprocs=2", str(script)],
+        lambda: None,
+        PYTHONPATH=str(ROOT / "python"),
+    )
+    assert launched.returncode == 1
+    assert re.fullmatch(
+        r"error: process 0 \(host .*, pid \d+\) was ended by signal 9\n",
+        launched.stderr,
+    ), launched.stderr
+
+
 def few_handles(count: int, most: int | None = None) -> Callable[[], None]:
     def lower() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (count, most or count))
