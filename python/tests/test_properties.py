@@ -10,21 +10,20 @@ from hypothesis import strategies as st
 
 import whale as wh
 from whale import scopes, trees
-from whale.lowering import _order_preserving_match
-
-matrices = st.integers(0, 4).flatmap(
-    lambda columns: st.lists(
-        st.lists(st.booleans(), min_size=columns, max_size=columns), max_size=4
-    ).map(lambda rows: (rows, columns))
-)
+from whale.matching import only_longest_match
 
 
-def matches(fits, rows, columns):
-    """All order-preserving matches, the longest of them."""
-    pairs = [(r, c) for r in range(rows) for c in range(columns) if fits[r][c]]
+def longest_matches(first, second):
+    """All order-preserving matches of equal elements, the longest of them."""
+    pairs = [
+        (i, j)
+        for i, a in enumerate(first)
+        for j, b in enumerate(second)
+        if a == b
+    ]
     found = [
         chosen
-        for size in range(min(rows, columns) + 1)
+        for size in range(min(len(first), len(second)) + 1)
         for chosen in itertools.combinations(pairs, size)
         if all(a < c and b < d for (a, b), (c, d) in itertools.pairwise(chosen))
     ]
@@ -32,14 +31,38 @@ def matches(fits, rows, columns):
     return [match for match in found if len(match) == longest]
 
 
-@given(matrices)
-def test_the_match_is_the_only_longest_one(matrix):
-    fits, columns = matrix
-    expected = matches(fits, len(fits), columns)
-    got = _order_preserving_match(
-        range(len(fits)), range(columns), lambda r, c: fits[r][c]
-    )
+kinds = st.lists(st.integers(0, 3), max_size=4)
+
+
+@given(kinds, kinds)
+def test_the_match_is_the_only_longest_one(first, second):
+    expected = longest_matches(first, second)
+    got = only_longest_match(first, second)
     assert got == (expected[0] if len(expected) == 1 else ())
+
+
+@given(
+    st.lists(st.integers(0, 30), max_size=60),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=4),
+)
+def test_long_lists_that_are_nearly_alike(first, changes):
+    """A match of what is unique in both is found, whatever is between."""
+    first = [(number, position) for position, number in enumerate(first)]
+    second = list(first)
+    for place, number in changes:
+        second[place:place] = [(number, -1 - place)]
+        del second[number : number + 1]
+    got = only_longest_match(first, second)
+    expected = [
+        (i, second.index(x)) for i, x in enumerate(first) if x in second
+    ]
+    assert got == tuple(expected)
+
+
+def test_lists_that_are_not_alike_at_all():
+    assert only_longest_match([0] * 9000, [0] * 4000) == ()
+    ends = [0] * 3000 + [1] * 3000
+    assert only_longest_match(ends, ends[::-1]) == ()
 
 
 @given(

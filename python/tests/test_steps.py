@@ -1,6 +1,7 @@
 """Calls return before their steps have ended."""
 
 import threading
+import time
 
 import jax
 import jax.numpy as jnp
@@ -181,3 +182,23 @@ def test_costs_are_those_of_the_last_step():
     stats = program.stats
     assert result.is_ready()
     assert stats["step_time_s"] > 0 and len(stats["ranks"]) == 2
+
+
+def test_calls_of_many_arguments():
+    """Of 16 times the arguments, not more than twice that time."""
+
+    def seconds(count):
+        step = wh.jit(lambda *xs: [x + 1 for x in xs], cluster=1)
+        xs = [np.full(1, i, np.float32) for i in range(count)]
+        results = step(*xs)
+        assert [float(y[0]) for y in results[::50]] == list(
+            range(1, count + 1, 50)
+        )
+        least = float("inf")
+        for _ in range(5):
+            begin = time.process_time()
+            jax.block_until_ready(step(*xs))
+            least = min(least, time.process_time() - begin)
+        return least
+
+    assert seconds(1600) < 32 * seconds(100)

@@ -31,6 +31,7 @@ from whale import (
     files,
     scopes,
 )
+from whale.matching import only_longest_match
 from whale.parameters import Parameter
 from whale.program import Program
 from whale.signature import Leaf, Signature
@@ -417,17 +418,24 @@ def _feed(
         for tree, start in zip(parts, starts)
     ]
 
-    def fits(position: int, result: int) -> bool:
-        tree, leaves = given[position]
-        other, others = taken[result]
-        return tree == other and all(
-            Leaf.of(arguments[i].aval, "").matches(Leaf.of(results[j], ""))
-            for i, j in zip(leaves, others)
-        )
-
+    kinds = _Kinds()
+    given_kinds = {
+        position: kinds.number(tree, [arguments[i].aval for i in leaves])
+        for position, (tree, leaves) in given.items()
+    }
+    taken_kinds = [
+        kinds.number(tree, [results[i] for i in leaves])
+        for tree, leaves in taken
+    ]
+    pairs: Sequence[tuple[int, int]]
     if feedback is None:
-        state = [p for p in given if _may_be_state(arguments, given[p][1])]
-        pairs = _order_preserving_match(sorted(state), range(len(taken)), fits)
+        state = sorted(
+            p for p in given if _may_be_state(arguments, given[p][1])
+        )
+        match = only_longest_match(
+            [given_kinds[position] for position in state], taken_kinds
+        )
+        pairs = [(state[i], result) for i, result in match]
     else:
         pairs = tuple(feedback.items())
         for number in itertools.chain(*pairs):
@@ -444,7 +452,7 @@ def _feed(
                     f"feedback: there is no result {result}; the step has "
                     f"{len(taken)}"
                 )
-            if not fits(position, result):
+            if given_kinds[position] != taken_kinds[result]:
                 raise ValueError(
                     f"feedback: result {result} is not of the tree, shapes and "
                     f"dtypes of argument {position}"
@@ -456,30 +464,29 @@ def _feed(
     }
 
 
+class _Kinds:
+    """Numbers trees with the shapes and dtypes of their leaves."""
+
+    def __init__(self) -> None:
+        # Data of trees may have no hash.
+        self._known: dict[tuple[Leaf, ...], list[tuple[Any, int]]] = {}
+        self._count = 0
+
+    def number(self, tree: Any, leaves: Sequence[Any]) -> int:
+        """Equal for those that are alike."""
+        key = tuple(Leaf.of(leaf, "") for leaf in leaves)
+        known = self._known.setdefault(key, [])
+        for other, number in known:
+            if tree == other:
+                return number
+        self._count += 1
+        known.append((tree, self._count))
+        return self._count
+
+
 def _may_be_state(arguments: Sequence[Argument], leaves: list[int]) -> bool:
     """Batches come from the data, and a Python number is a setting."""
     given = [arguments[leaf] for leaf in leaves]
     return all(a.batch_dim is None for a in given) and not all(
         a.aval.weak_type for a in given
     )
-
-
-def _order_preserving_match(
-    positions: Sequence[int],
-    results: Sequence[int],
-    fits: Callable[[int, int], bool],
-) -> tuple[tuple[int, int], ...]:
-    """The longest match that keeps the order; empty where it is not unique."""
-    # best[j]: up to two of the longest matches of the positions so far with
-    # the first j results.
-    best: list[list[tuple[tuple[int, int], ...]]] = [[()]] * (len(results) + 1)
-    for position in positions:
-        row = [best[0]]
-        for j, result in enumerate(results):
-            candidates = {*row[j], *best[j + 1]}
-            if fits(position, result):
-                candidates |= {(*m, (position, result)) for m in best[j]}
-            longest = max(map(len, candidates))
-            row.append([m for m in candidates if len(m) == longest][:2])
-        best = row
-    return best[-1][0] if len(best[-1]) == 1 else ()

@@ -190,10 +190,6 @@ class Leaf:
         shape = ",".join(map(str, self.shape))
         return f"{self.dtype}[{shape}]"
 
-    def matches(self, other: Leaf) -> bool:
-        """Whether both are of one type, whatever their labels."""
-        return dataclasses.replace(other, label=self.label) == self
-
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
