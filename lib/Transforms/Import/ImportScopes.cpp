@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // In: @main, all calls inlined, with name paths as locations. Out: a strategy
-// and a phase on each operation. First the path of each operation is read, each
+// and a phase on each operation. First what patterns of names match gets a
+// scope (ScopePatterns.h). Then the path of each operation is read, each
 // location once, and the scopes in it are listed in program order. From the
 // list each TaskGraph gets its number, in order of first use; a backward
 // operation gets that of the forward scope it is paired with (CallPairing.h).
@@ -18,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ImportScopes/ScopePatterns.h"
 #include "ImportScopes/StackedRows.h"
 #include "ImportScopes/StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
@@ -72,7 +74,8 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
     if (failed(found))
       return signalPassFailure();
     func::FuncOp main = *found;
-    if (failed(readDefault()) || failed(readPaths(main)) ||
+    if (failed(insertPatternScopes(getOperation(), main)) ||
+        failed(readDefault()) || failed(readPaths(main)) ||
         failed(numberTaskGraphs()))
       return signalPassFailure();
 

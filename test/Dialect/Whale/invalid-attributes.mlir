@@ -65,6 +65,16 @@ module attributes {whale.virtual_devices = [0 : i64]} {}
 
 // -----
 
+// expected-error@+1 {{attribute 'whale.scopes' is {a = 1 : i64}, expected {PATTERN = #whale.replicate or #whale.split, ...}}}
+module attributes {whale.scopes = {a = 1}} {}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.scopes': 'a//b' is not names with slashes between}}
+module attributes {whale.scopes = {"a//b" = #whale.replicate}} {}
+
+// -----
+
 func.func @strategy(%x: tensor<8xf32>) {
   // expected-error@+1 {{attribute 'whale.strategy' is unit, expected #whale.replicate or #whale.split}}
   %0 = arith.addf %x, %x {whale.strategy} : tensor<8xf32>
@@ -165,7 +175,7 @@ func.func @main(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
 
 // What no attribute is called is an error wherever it is.
 
-// expected-error@+1 {{unknown attribute 'whale.configs'; did you mean 'whale.config'?; the module may have whale.default_strategy, whale.config, whale.virtual_devices}}
+// expected-error@+1 {{unknown attribute 'whale.configs'; did you mean 'whale.config'?; the module may have whale.default_strategy, whale.config, whale.virtual_devices, whale.scopes}}
 module attributes {whale.configs = {}} {}
 
 // -----

@@ -107,6 +107,23 @@ static Fault findStrategyFault(const Site &, Attribute value) {
   return needs<StrategyAttr>(value, "#whale.replicate or #whale.split");
 }
 
+/// Checks a strategy for each pattern of names, with slashes between.
+static Fault findScopesFault(const Site &, Attribute value) {
+  auto scopes = dyn_cast<DictionaryAttr>(value);
+  if (!scopes || scopes.empty() ||
+      !llvm::all_of(scopes, [](NamedAttribute scope) {
+        return isa<StrategyAttr>(scope.getValue());
+      }))
+    return expected(value, "{PATTERN = #whale.replicate or #whale.split, ...}");
+  for (NamedAttribute scope : scopes) {
+    StringRef pattern = scope.getName();
+    if (pattern.starts_with("/") || pattern.ends_with("/") ||
+        pattern.contains("//"))
+      return ": '" + pattern.str() + "' is not names with slashes between";
+  }
+  return {};
+}
+
 static Fault findPhaseFault(const Site &, Attribute value) {
   return needs<PhaseAttr>(value, "a #whale.phase");
 }
@@ -316,6 +333,7 @@ static constexpr KnownAttribute kKnown[] = {
     {Config::kAttr, kOnModule, findConfigFault, /*isInput=*/true},
     {"whale.virtual_devices", kOnModule, findVirtualDevicesFault,
      /*isInput=*/true},
+    {"whale.scopes", kOnModule, findScopesFault, /*isInput=*/true},
 
     {"whale.loop_bytes", kOnMicroBatches, findLoopBytesFault},
     {kChunkAttr, kOnTaskGraph, findCountFault},
