@@ -15,6 +15,7 @@
 #include "Module.h"
 #include "Text.h"
 #include "Waiting.h"
+#include "whale/Runtime/Trace.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
@@ -67,6 +68,27 @@ submit(const Program &program, const ArrayClass &arrayClass, nb::list values,
           {std::move(submission.step), std::move(submission.costs)}};
 }
 
+/// Runs a step, which the trace gets; what it costs, as JSON and as a profile.
+static nb::tuple runTraced(const Program &program, const ArrayClass &arrayClass,
+                           nb::list values, nb::callable toHandle,
+                           nb::list kinds, Trace &trace) {
+  std::vector<Array> arguments = arrayClass.unwrap(program, values, toHandle);
+  Stats stats;
+  Profile profile;
+  RunOptions options;
+  options.isProfiled = true;
+  options.trace = &trace;
+  options.stats = &stats;
+  options.profile = &profile;
+  std::vector<Array> results;
+  {
+    nb::gil_scoped_release release;
+    results = program.run(arguments, options);
+  }
+  return nb::make_tuple(arrayClass.wrap(std::move(results), kinds),
+                        stats.json(), std::move(profile));
+}
+
 static const StepCosts &waitForCosts(const PythonStep &step,
                                      bool inMainThread) {
   letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
@@ -106,6 +128,16 @@ void whale::python::bindProgram(nb::module_ &module) {
       nb::arg("path"),
       "The tables of a program directory, at length, as JSON.");
   nb::class_<Profile>(module, "Profile", "The times of a step's instructions.");
+  nb::class_<Trace>(module, "Trace", "What each rank did when.")
+      .def(nb::init<>())
+      .def(
+          "json",
+          [](const Trace &trace, const std::vector<size_t> &ranks) {
+            return trace.json(&ranks);
+          },
+          nb::arg("ranks"), "Chrome trace events of these ranks.")
+      .def_static("join", Trace::join, nb::arg("parts"),
+                  "One text for those of several processes.");
   nb::class_<PythonStep>(module, "Step", "A step that may still run.")
       .def_prop_ro(
           "has_left",
@@ -150,6 +182,9 @@ void whale::python::bindProgram(nb::module_ &module) {
            nb::arg("to_handle"), nb::arg("kinds"), nb::arg("in_main_thread"),
            "Hands over a step: its results, which it has yet to compute, and "
            "the step itself.")
+      .def("run_traced", runTraced, nb::arg("array_class"), nb::arg("values"),
+           nb::arg("to_handle"), nb::arg("kinds"), nb::arg("trace"),
+           "Runs a step: its results, its costs as JSON, and its profile.")
       .def("describe", describeProfile, nb::arg("profile"),
            "Where the time of a step went, as text.");
 }

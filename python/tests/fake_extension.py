@@ -62,7 +62,7 @@ class Array:
 
 def compile(  # noqa: A001 - the compiler's name
     text: str, cluster: str, path: str, *, target: str, **options: object
-) -> None:
+) -> list[str]:
     if "stablehlo.fft" in text:
         raise CompileError("loc: error: no fft")
     os.mkdir(path)
@@ -78,6 +78,7 @@ def compile(  # noqa: A001 - the compiler's name
     }
     with open(os.path.join(path, "manifest.json"), "w") as file:
         json.dump(manifest, file)
+    return []
 
 
 class Staging:
@@ -156,7 +157,8 @@ def _read(text: str) -> _Step:
                 else []
             )
         ]
-        for name in ("whale.config", "whale.default_strategy"):
+        names = ("whale.config", "whale.default_strategy", "whale.scopes")
+        for name in names:
             if name in module.operation.attributes:
                 del module.operation.attributes[name]
         for op in module.body.operations:

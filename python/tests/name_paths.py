@@ -13,7 +13,7 @@ from typing import Any
 import jax
 from jax.interpreters import mlir
 
-from whale.scopes import scopes_in
+from whale.strategies import scopes_in
 
 ir = mlir.ir
 

@@ -1,7 +1,7 @@
 import pytest
 
 import whale as wh
-from whale import config, scopes
+from whale import config, strategies
 
 
 def test_sections_and_dots_are_the_same():
@@ -62,7 +62,7 @@ def test_bad_values(settings):
 def test_init_forgets():
     wh.set_default_strategy(wh.replicate(8))
     wh.init(wh.Config({"num_micro_batch": 8}))
-    assert scopes.default_strategy() is None
+    assert strategies.default_strategy() is None
     assert config.current()["num_micro_batch"] == 8
     wh.init({"num_task_graph": 4})
     assert dict(config.current()) == {"num_task_graph": 4}
@@ -85,10 +85,10 @@ def test_names():
     with pytest.raises(ValueError, match="split: name"):
         wh.split(2, name=3)
     scope = wh.split(None, name='a/b:(c)"é')
-    (found,) = scopes.scopes_in(f"jit(f)/jvp({scope.component(7)})/add")
-    assert found == scopes.Scope("split", None, 7, 'a/b:(c)"é')
+    (found,) = strategies.scopes_in(f"jit(f)/jvp({scope.component(7)})/add")
+    assert found == strategies.Scope("split", None, 7, 'a/b:(c)"é')
     assert str(found) == "wh.split(name='a/b:(c)\"é')"
-    assert str(scopes.Scope("replicate", 4, 1, None)) == "wh.replicate(4)"
+    assert str(strategies.Scope("replicate", 4, 1, None)) == "wh.replicate(4)"
 
 
 def test_attributes():

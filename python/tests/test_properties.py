@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import whale as wh
-from whale import scopes, trees
+from whale import strategies, trees
 from whale.matching import only_longest_match
 
 
@@ -77,8 +77,8 @@ def test_components_are_read_back(kind, count, name, scope):
     component = kind(count, name).component(scope)
     assert not set(component) & set('/()" ')
     path = f"jit(f)/transpose(jvp({component}))/whale/dot_general"
-    assert scopes.scopes_in(path) == [
-        scopes.Scope(kind.__name__, count, scope, name)
+    assert strategies.scopes_in(path) == [
+        strategies.Scope(kind.__name__, count, scope, name)
     ]
 
 

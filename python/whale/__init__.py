@@ -4,24 +4,31 @@ A step is annotated with scopes, ``wh.replicate`` and ``wh.split``, lowered to
 StableHLO by JAX, and compiled for a cluster by Whale.
 """
 
-from whale import versions  # noqa: F401  # isort: skip
+from whale import versions  # isort: skip
 from whale import forks, interop
 from whale.api import jit
 from whale.array import Array, gather, to_jax
 from whale.config import Config, init
 from whale.distributed import init_distributed, process_count, process_index
-from whale.errors import CompileError, RuntimeError, WhaleError
+from whale.errors import (
+    CompileError,
+    RuntimeError,
+    WhaleError,
+    WhaleWarning,
+)
 from whale.loops import loop
 from whale.lowering import Lowered, from_local_data
+from whale.nnx_steps import nnx_jit
+from whale.patterns import scopes
 from whale.placement import Placement
 from whale.primitives import cluster, pipeline, replica, stage
 from whale.program import Program, load
-from whale.scopes import replicate, set_default_strategy, split
+from whale.strategies import replicate, set_default_strategy, split
 
 interop.register()
 forks.register()
 
-__version__ = "0.1.0"
+__version__ = versions.VERSION
 
 __all__ = [
     "Array",
@@ -32,6 +39,7 @@ __all__ = [
     "Program",
     "RuntimeError",
     "WhaleError",
+    "WhaleWarning",
     "cluster",
     "from_local_data",
     "gather",
@@ -40,11 +48,13 @@ __all__ = [
     "jit",
     "load",
     "loop",
+    "nnx_jit",
     "pipeline",
     "process_count",
     "process_index",
     "replica",
     "replicate",
+    "scopes",
     "set_default_strategy",
     "split",
     "stage",

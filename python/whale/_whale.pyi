@@ -72,6 +72,17 @@ class ArrayClass:
 class Profile:
     """The times of a step's instructions."""
 
+class Trace:
+    """What each rank did when, in steps that follow one another."""
+
+    def __init__(self) -> None: ...
+    def json(self, ranks: Sequence[int]) -> str:
+        """Chrome trace events of these ranks."""
+
+    @staticmethod
+    def join(parts: Sequence[str]) -> str:
+        """One text for those of several processes."""
+
 class Step:
     """A step that may still run."""
 
@@ -109,6 +120,16 @@ class Program:
         Waits while some steps of the program wait already. In the main thread,
         what a signal handler raises ends these.
         """
+
+    def run_traced(
+        self,
+        array_class: ArrayClass,
+        values: list[Any],
+        to_handle: Callable[[int, Any], Array],
+        kinds: list[Any],
+        trace: Trace,
+    ) -> tuple[list[Any], str, Profile]:
+        """Runs a step and waits: its results, costs as JSON, and profile."""
 
     def describe(self, profile: Profile) -> str:
         """Where the time of a step went, as text."""

@@ -13,32 +13,34 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import jax
 from jax._src import config as jax_config
 
-from whale import clusters, config, scopes
+from whale import clusters, config, strategies
+from whale.answers import StepAnswers
+from whale.arguments import Argument
 from whale.array import array_class
-from whale.lowering import Argument, Lowered, lower
+from whale.lowering import Lowered, lower
+from whale.options import Options
 from whale.parameters import Argnames, Argnums, Parameter, Parameters, listed
 from whale.program import Program
 from whale.signature import abstract, abstract_leaves, argument_label
-
-TARGETS = ("cpu", "cuda", "none")
+from whale.tracebacks import api_boundary
 
 
 def jit(
     function: Callable[..., Any] | None = None,
     *,
     cluster: clusters.ClusterLike | None = None,
-    target: str = "cpu",
+    target: str | None = None,
     donate_argnums: Argnums = None,
     donate_argnames: Argnames = None,
     static_argnums: Argnums = None,
     static_argnames: Argnames = None,
-    batch_argnums: Argnums = None,
+    batch_argnums: Argnums | Literal["auto"] = None,
     batch_argnames: Argnames = None,
     in_axes: Any = None,
     feedback: Mapping[int, int] | None = None,
@@ -50,7 +52,8 @@ def jit(
             Without it, the result decorates a function.
         cluster: a path of a cluster file, the parsed dictionary, or a number
             of CPU ranks of this machine.
-        target: where the program runs: ``"cpu"`` or ``"cuda"``.
+        target: where the program runs: ``"cpu"``, as where it is left out, or
+            ``"cuda"``.
         donate_argnums: arguments whose memory the step may reuse, by
             position.
         donate_argnames: such arguments by name, as are all that take keywords
@@ -58,7 +61,8 @@ def jit(
         static_argnums: arguments that are constants of the step.
         static_argnames: the same by name.
         batch_argnums: arguments whose leaves of rank 1 and more carry the
-            global mini-batch in dimension 0.
+            global mini-batch in dimension 0. ``"auto"`` takes all that is no
+            state, and says which these are.
         batch_argnames: the same by name.
         in_axes: the general form, a prefix of the positional arguments as in
             `jax.vmap`: the dimension of the mini-batch, or None. Or a
@@ -71,103 +75,74 @@ def jit(
     Returns:
         A function that takes and returns what `function` does, with `lower`.
     """
-    options = {
-        "cluster": cluster,
-        "target": target,
-        "donate_argnums": donate_argnums,
-        "donate_argnames": donate_argnames,
-        "static_argnums": static_argnums,
-        "static_argnames": static_argnames,
-        "batch_argnums": batch_argnums,
-        "batch_argnames": batch_argnames,
-        "in_axes": in_axes,
-        "feedback": feedback,
-    }
+    options = Options(
+        cluster,
+        target,
+        donate_argnums,
+        donate_argnames,
+        static_argnums,
+        static_argnames,
+        batch_argnums,
+        batch_argnames,
+        in_axes,
+        feedback,
+    )
     if function is None:
-        return functools.partial(Jit, **options)
-    return Jit(function, **options)
+        return functools.partial(Jit, options=options)
+    return Jit(function, options)
 
 
-class Jit:
+class Jit(StepAnswers):
     """A step that is lowered and compiled when its signature is new."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        cluster: clusters.ClusterLike | None,
-        target: str,
-        donate_argnums: Argnums,
-        donate_argnames: Argnames,
-        static_argnums: Argnums,
-        static_argnames: Argnames,
-        batch_argnums: Argnums,
-        batch_argnames: Argnames,
-        in_axes: Any,
-        feedback: Mapping[int, int] | None,
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], options: Options) -> None:
         if not callable(function):
             raise TypeError(f"wh.jit takes a function, not {function!r}")
-        if target not in TARGETS:
-            raise ValueError(
-                f"target must be one of {', '.join(TARGETS)}, not {target!r}"
-            )
-        for what, batch in (
-            ("batch_argnums", batch_argnums),
-            ("batch_argnames", batch_argnames),
-        ):
-            if batch is not None and in_axes is not None:
-                raise ValueError(f"give {what} or in_axes, not both")
-        if feedback is not None and not isinstance(feedback, Mapping):
-            raise TypeError(
-                "feedback: expected a dictionary, result numbers by argument "
-                f"numbers, not {feedback!r}"
-            )
         functools.update_wrapper(self, function)
         self._function = function
-        self._cluster = cluster
-        self._target = target
+        self._options = options
         self._parameters = parameters = Parameters(function)
         # What each option gives: arguments, each as it is given.
-        options: dict[str, Mapping[Parameter, int | str]] = {}
+        given: dict[str, Mapping[Parameter, int | str]] = {}
         for what, argnums in (
-            ("static_argnums", static_argnums),
-            ("donate_argnums", donate_argnums),
-            ("batch_argnums", batch_argnums),
+            ("static_argnums", options.static_argnums),
+            ("donate_argnums", options.donate_argnums),
+            ("batch_argnums", options.batch_positions),
         ):
-            options[what] = parameters.of_argnums(what, argnums)
+            given[what] = parameters.of_argnums(what, argnums)
         for what, argnames in (
-            ("static_argnames", static_argnames),
-            ("donate_argnames", donate_argnames),
-            ("batch_argnames", batch_argnames),
+            ("static_argnames", options.static_argnames),
+            ("donate_argnames", options.donate_argnames),
+            ("batch_argnames", options.batch_argnames),
         ):
-            options[what] = parameters.of_argnames(what, argnames)
-        _check_disjoint(options)
+            given[what] = parameters.of_argnames(what, argnames)
+        _check_disjoint(given)
         self._static = {
-            p for p in options["static_argnums"] if isinstance(p, int)
+            p for p in given["static_argnums"] if isinstance(p, int)
         }
-        self._static_names = set(listed(static_argnames))
+        self._static_names = set(listed(options.static_argnames))
         # As in jax.jit: where only one is given, the other follows from it.
-        if static_argnames is None:
+        if options.static_argnames is None:
             self._static_names |= parameters.names(self._static)
-        elif static_argnums is None:
-            by_name = options["static_argnames"]
+        elif options.static_argnums is None:
+            by_name = given["static_argnames"]
             self._static |= {p for p in by_name if isinstance(p, int)}
         self._donated: set[Parameter] = {
-            *options["donate_argnums"],
-            *options["donate_argnames"],
+            *given["donate_argnums"],
+            *given["donate_argnames"],
         }
         self._batch: set[Parameter] = {
-            *options["batch_argnums"],
-            *options["batch_argnames"],
+            *given["batch_argnums"],
+            *given["batch_argnames"],
         }
-        self._in_axes = in_axes
-        self._feedback = feedback
+        self._in_axes = options.in_axes
         self._programs: dict[Any, Program] = {}
+        self._last: Program | None = None
         # Those of the last calls, of different kinds, where none is static.
         self._has_static = bool(self._static or self._static_names)
         self._known: list[_Known] = []
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step, compiled first if its signature is new."""
         settings = _settings()
@@ -175,21 +150,41 @@ class Jit:
             leaves, tree = jax.tree.flatten((args, kwargs))
             for known in self._known:
                 if known.is_for(leaves, tree, settings):
+                    self._last = known.program
                     return known.program.run(leaves, tree)
         call = self._bind(args, kwargs)
         key = call.key, settings
         program = self._programs.get(key)
         if program is None:
-            program = self._lower(call).compile()
-            self._programs[key] = program
+            program = self._lower(call).program()
+        self._last = program
         if not self._has_static:
             self._known = [_Known(program, call, settings), *self._known[:3]]
         return program.run(call.leaves, call.tree)
 
+    @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lowers the step for arrays or `jax.ShapeDtypeStruct`."""
         call = self._bind(args, kwargs)
         return self._lower(call)
+
+    def replace_function(
+        self, change: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> Jit:
+        """The same for what `change` makes of the function."""
+        return Jit(change(self._function), self._options)
+
+    def last_program(self) -> Program | None:
+        """What the last call ran."""
+        return self._last
+
+    def __repr__(self) -> str:
+        count = len(self._programs)
+        return (
+            f"<wh.jit of {getattr(self, '__name__', self._function)!r} for "
+            f"{clusters.described(self._options.cluster)}: {count} "
+            f"{'program' if count == 1 else 'programs'}>"
+        )
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -215,9 +210,7 @@ class Jit:
             trace,
             arguments,
             call.tree,
-            self._feedback,
-            self._cluster,
-            self._target,
+            self._options,
             _Owner(self, (call.key, _settings())),
         )
 
@@ -250,7 +243,6 @@ class Jit:
                     batch_dim=axis,
                 )
             )
-        _check_batch(arguments)
         return arguments
 
     def _parameter(self, call: _Call, path: tuple[Any, ...]) -> Parameter:
@@ -348,7 +340,7 @@ def _settings() -> tuple[Any, ...]:
     return (
         # What JAX's settings make of a function, such as 64 bits.
         jax_config.trace_context(),
-        scopes.held(),
+        strategies.held(),
         config.current().key,
     )
 
@@ -400,6 +392,10 @@ class _Owner:
 
     def of_name(self, name: str) -> Parameter:
         return self.jit._parameters.of_name(name)
+
+    def find(self) -> Program | None:
+        """What has been compiled for it."""
+        return self.jit._programs.get(self.key)
 
     def keep(self, program: Program) -> Program:
         """Calls of the step use the program, too."""
@@ -488,22 +484,3 @@ def _check_disjoint(
                     if one == two
                     else f"{what} has {one!r}, which is {two!r} of {other}"
                 )
-
-
-def _check_batch(arguments: Iterable[Argument]) -> None:
-    first: Argument | None = None
-    for argument in arguments:
-        if argument.batch_dim is None:
-            continue
-        if first is None:
-            first = argument
-            continue
-        size = argument.aval.shape[argument.batch_dim]
-        assert first.batch_dim is not None
-        expected = first.aval.shape[first.batch_dim]
-        if size != expected:
-            raise ValueError(
-                f"the mini-batch has {expected} samples in {first.label} and "
-                f"{size} in {argument.label}; what carries none is left out by "
-                "in_axes, as None"
-            )

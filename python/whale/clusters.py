@@ -46,3 +46,28 @@ def cluster_argument(cluster: ClusterLike) -> str:
     if isinstance(cluster, (str, os.PathLike)):
         return os.path.abspath(cluster)
     return text
+
+
+def device_count(cluster: ClusterLike | None) -> int | None:
+    """How many devices a cluster has; None where it doesn't say that well."""
+    if cluster is None or isinstance(cluster, int):
+        return cluster
+    try:
+        parsed = json.loads(cluster_text(cluster))
+        return sum(
+            node.get("count", 1)
+            * sum(d.get("count", 1) for d in node["devices"])
+            for node in parsed["nodes"]
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def described(cluster: ClusterLike | None) -> str:
+    """ "4 devices", for people."""
+    count = device_count(cluster)
+    if cluster is None:
+        return "no cluster"
+    if count is None:
+        return "a cluster"
+    return f"{count} {'device' if count == 1 else 'devices'}"

@@ -15,7 +15,7 @@ import os
 import re
 import signal
 import subprocess
-import sys
+from collections.abc import Callable
 from typing import Any
 
 from whale import files
@@ -26,6 +26,8 @@ PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "whale-compile")
 # How long an interrupted compiler may take to remove its files.
 _GRACE_SECONDS = 0.5
 _TAIL_LINES = 20
+# How a line begins that says which pass does.
+_PASS = b'{"pass":"'
 # Of a stack that is printed without symbols.
 _FRAME = re.compile(r" *#?\d+ +\S+ +0x|Stack dump without symbol names")
 
@@ -38,11 +40,13 @@ def compile(
     target: str,
     dump_phases_to: str = "",
     explain: bool = False,
-) -> None:
+    on_pass: Callable[[str], None] = lambda name: None,
+) -> list[str]:
     """Compiles annotated StableHLO into the program directory `path`.
 
-    `cluster` is a cluster file's path, its text, or a number of CPU ranks.
-    Warnings and remarks go to standard error.
+    `cluster` is a cluster file's path, its text, or a number of CPU ranks;
+    `on_pass` is called with the name of each pass that begins. Returns the
+    lines of warnings and remarks.
 
     Raises:
         CompileError: with the compiler's diagnostics, or what ended it.
@@ -65,7 +69,7 @@ def compile(
         _write(place, "options", "\n".join(map(_quoted, options)))
         _write(place, "step.mlir", text)
         with open(os.path.join(place, "stderr"), "w+b") as stderr:
-            output, status = _run([PATH, "@options"], place, stderr)
+            output, status = _run([PATH, "@options"], place, stderr, on_pass)
             stderr.seek(0)
             said = stderr.read().decode(errors="replace")
     errors, notes, last_pass = _read(output)
@@ -74,8 +78,7 @@ def compile(
     # Where this process ignores the ends of its children, none has a status.
     if status != 0 or not os.path.exists(os.path.join(path, "manifest.json")):
         raise CompileError(_describe_end(status, last_pass, said))
-    for note in [*notes, *said.splitlines()]:
-        print(note, file=sys.stderr)
+    return [*notes, *said.splitlines()]
 
 
 def _write(place: str, name: str, text: str) -> None:
@@ -89,7 +92,12 @@ def _quoted(option: str) -> str:
     return '"' + re.sub(r'["\\]', r"\\\g<0>", option) + '"'
 
 
-def _run(command: list[str], place: str, stderr: Any) -> tuple[bytes, int]:
+def _run(
+    command: list[str],
+    place: str,
+    stderr: Any,
+    on_pass: Callable[[str], None],
+) -> tuple[bytes, int]:
     """The standard output and the exit status of a command."""
     try:
         process = subprocess.Popen(
@@ -113,7 +121,12 @@ def _run(command: list[str], place: str, stderr: Any) -> tuple[bytes, int]:
     with process:
         try:
             assert process.stdout is not None
-            return process.stdout.read(), process.wait()
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if line.startswith(_PASS):
+                    on_pass(line[len(_PASS) :].decode().rstrip('"}\n'))
+            return b"".join(lines), process.wait()
         except BaseException:
             _end(process)
             raise

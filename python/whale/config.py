@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from whale import scopes
+from whale import notices, strategies
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +32,12 @@ SCHEDULES = (
 
 MOST_BYTES = 1 << 40
 
+# What is for Python alone.
+_HERE = ("warnings",)
+
 KEYS: Mapping[str, Key] = {
-    "num_micro_batch": Key(scopes.COUNT, scopes.is_count),
-    "num_task_graph": Key(scopes.COUNT, scopes.is_count),
+    "num_micro_batch": Key(strategies.COUNT, strategies.is_count),
+    "num_task_graph": Key(strategies.COUNT, strategies.is_count),
     "pipeline.strategy": Key(
         "the name of a schedule, one of " + ", ".join(SCHEDULES),
         lambda value: isinstance(value, str) and value.lower() in SCHEDULES,
@@ -54,6 +57,7 @@ KEYS: Mapping[str, Key] = {
     "gpu.epilogues": Key(
         "True or False", lambda value: isinstance(value, bool)
     ),
+    "warnings": Key("True or False", lambda value: isinstance(value, bool)),
 }
 
 
@@ -108,9 +112,11 @@ class Config(Mapping[str, Any]):
         return tuple(sorted(self._values.items()))
 
     def nested(self) -> dict[str, Any]:
-        """The settings with one dictionary for each section."""
+        """The compiler's settings with one dictionary for each section."""
         result: dict[str, Any] = {}
         for path, value in self._values.items():
+            if path in _HERE:
+                continue
             *sections, name = path.split(".")
             place = result
             for section in sections:
@@ -138,7 +144,12 @@ def init(config: Config | Mapping[str, Any] | None = None) -> None:
     """Starts afresh: sets the configuration, forgets scopes and defaults."""
     global _current
     _current = config if isinstance(config, Config) else Config(config)
-    scopes.reset()
+    forgotten = strategies.reset()
+    if forgotten is not None:
+        notices.warn(
+            f"wh.init forgets the default strategy {forgotten}, which no step "
+            "has had; call wh.set_default_strategy after wh.init"
+        )
 
 
 def current() -> Config:

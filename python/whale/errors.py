@@ -13,3 +13,10 @@ class CompileError(WhaleError):
 
 class RuntimeError(WhaleError, builtins.RuntimeError):
     """A program that could not be loaded, or failed while it ran."""
+
+
+class WhaleWarning(UserWarning):
+    """What costs more than it need, or is not followed, and what to write.
+
+    ``wh.init({"warnings": False})`` turns all of them off.
+    """

@@ -10,7 +10,6 @@ the top level; all else is linear in leaves and text. No array is read.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import os
@@ -25,16 +24,21 @@ from jax.interpreters import mlir
 from whale import (
     batches,
     clusters,
-    compiler,
+    compiling,
     config,
     distributed,
     files,
-    scopes,
+    strategies,
+    waste,
 )
+from whale.arguments import Argument
+from whale.inferred import infer_batch
 from whale.matching import only_longest_match
+from whale.options import Options
 from whale.parameters import Parameter
 from whale.program import Program
 from whale.signature import Leaf, Signature
+from whale.tracebacks import api_boundary
 
 ir = mlir.ir
 
@@ -42,20 +46,11 @@ ir = mlir.ir
 source_info_util.register_exclusion(os.path.dirname(__file__))
 
 
-@dataclasses.dataclass(frozen=True)
-class Argument:
-    """What the compiler gets about one leaf of the arguments."""
-
-    aval: jax.ShapeDtypeStruct
-    label: str
-    # Of the function: its position, or its name if only a keyword gives it.
-    parameter: Parameter
-    donated: bool
-    batch_dim: int | None
-
-
 class Owner(Protocol):
     """What a step is lowered for."""
+
+    def find(self) -> Program | None:
+        """What was compiled for this call before."""
 
     def of_name(self, name: str) -> Parameter:
         """The argument that a name gives."""
@@ -71,8 +66,7 @@ class Lowered:
         self,
         text: str,
         signature: Signature,
-        cluster: clusters.ClusterLike | None,
-        target: str,
+        options: Options,
         arguments: Sequence[Argument],
         owner: Owner,
     ) -> None:
@@ -81,15 +75,15 @@ class Lowered:
         Args:
             text: annotated StableHLO.
             signature: what the step takes and gives.
-            cluster: what it is compiled for.
-            target: as of ``whale-compile``.
+            options: those of `wh.jit`.
             arguments: its leaves, as the compiler gets them.
             owner: what it was lowered for.
         """
         self._text = text
         self._signature = signature
-        self._cluster = cluster
-        self._target = target
+        self._cluster = options.cluster
+        self._target = options.target or "cpu"
+        self._says_target = options.target is not None
         self._arguments = tuple(arguments)
         self._owner = owner
         self._program: Program | None = None
@@ -111,26 +105,43 @@ class Lowered:
         return self._signature.out_tree
 
     @property
-    def scopes(self) -> list[scopes.Scope]:
+    def scopes(self) -> list[strategies.Scope]:
         """The scopes that operations of the step are in."""
-        return scopes.scopes_in(self._text)
+        return strategies.scopes_in(self._text)
 
+    @api_boundary
     def compile(
         self,
         *,
         dump_phases_to: str | os.PathLike[str] | None = None,
         explain: bool = False,
     ) -> Program:
-        """Compiles the step for its cluster.
+        """Compiles the step for its cluster, or gives what is compiled.
+
+        A call of the step and this share one program.
 
         Args:
             dump_phases_to: a directory for the text of each level of the IR.
+                It is compiled anew, as with `explain`.
             explain: print the compiler's decisions to standard error.
 
         Raises:
             CompileError: with the compiler's diagnostics, or what ended it.
             ValueError: where there is no cluster, or it cannot be read.
         """
+        if dump_phases_to is None and not explain:
+            return self.program()
+        return self._compile(os.fspath(dump_phases_to or ""), explain)
+
+    def program(self) -> Program:
+        """The step compiled without further options, once."""
+        if self._program is None:
+            self._program = self._owner.find()
+        if self._program is None:
+            self._program = self._owner.keep(self._compile("", False))
+        return self._program
+
+    def _compile(self, dump_phases_to: str, explain: bool) -> Program:
         if self._cluster is None:
             raise ValueError(
                 "no cluster to compile for: give wh.jit a cluster= (a path, a "
@@ -141,12 +152,13 @@ class Lowered:
         path = os.path.join(directory.path, "program.whale")
 
         def write() -> None:
-            compiler.compile(
+            compiling.compile(
                 self._text,
-                clusters.cluster_argument(cluster),
+                cluster,
                 path,
                 target=self._target,
-                dump_phases_to=os.fspath(dump_phases_to or ""),
+                name=self.name,
+                dump_phases_to=dump_phases_to,
                 explain=explain,
             )
 
@@ -158,24 +170,32 @@ class Lowered:
         distributed.share_program(
             path, self._text, options, write, self._describe()
         )
-        return Program(path, self._signature, directory)
+        program = Program(path, self._signature, directory)
+        waste.check_program(program, self._arguments, self._says_target)
+        return program
+
+    @property
+    def name(self) -> str:
+        """The function's, as JAX has it."""
+        name = re.search(r"^module @(?:jit_)?(\w+)", self._text, re.M)
+        return name[1] if name else "main"
+
+    def __repr__(self) -> str:
+        state = "compiled" if self._program is not None else "not compiled"
+        return (
+            f"<whale.Lowered {self.name!r} for "
+            f"{clusters.described(self._cluster)}: {state}>"
+        )
 
     def _describe(self) -> str:
         """The step and its batch, where processes compare what they compile."""
-        name = re.search(r"^module @(?:jit_)?(\w+)", self._text, re.M)
         batch = [
             f"{argument.aval.dtype}{list(argument.aval.shape)}"
             for argument in self._arguments
             if argument.batch_dim is not None
         ]
         shapes = f" of batch {', '.join(batch)}" if batch else ""
-        return f"'{name[1] if name else 'main'}'{shapes}"
-
-    def program(self) -> Program:
-        """The step compiled without further options, once."""
-        if self._program is None:
-            self._program = self._owner.keep(self.compile())
-        return self._program
+        return f"'{self.name}'{shapes}"
 
     def batch_slices(self, process: int) -> list[list[slice]]:
         """Which rows of the batch a process needs, for each leaf of the batch.
@@ -260,24 +280,35 @@ def lower(
     call: Callable[[Callable[..., Any]], Any],
     arguments: Sequence[Argument],
     in_tree: jax.tree_util.PyTreeDef,
-    feedback: Mapping[int, int] | None,
-    cluster: clusters.ClusterLike | None,
-    target: str,
+    options: Options,
     owner: Owner,
 ) -> Lowered:
     """Traces and lowers `function`; `call` turns it into JAX's traced stage."""
-    ambient = scopes.ambient()
+    waste.check_switches()
+    ambient = strategies.ambient()
+    changed: list[tuple[Any, ...]] = []
+    holders: list[Any] = []
 
     @functools.wraps(function)
     def traced(*args: Any, **kwargs: Any) -> Any:
-        with scopes.reopened(ambient):
-            return function(*args, **kwargs)
+        before = jax.tree.leaves((args, kwargs))
+        with strategies.reopened(ambient):
+            result = function(*args, **kwargs)
+        changed[:] = waste.changed_leaves((args, kwargs), before, result)
+        holders[:] = [(args, kwargs)] if changed else []
+        return result
 
-    with scopes.tracing() as settings:
+    with strategies.tracing() as settings:
         trace = call(traced)
         lowered = trace.lower(lowering_platforms=("cpu",))
+    if changed:
+        waste.check_changed(changed, holders.pop())
     results, out_tree = jax.tree.flatten(trace.out_info)
-    fed_by = _feed(arguments, in_tree, results, out_tree, feedback)
+    fed_by = _feed(arguments, in_tree, results, out_tree, options.feedback)
+    if options.infers_batch:
+        arguments = infer_batch(arguments, fed_by)
+        fed_by = _feed(arguments, in_tree, results, out_tree, options.feedback)
+    _check_batch(arguments)
     signature = Signature(
         arguments=tuple(Leaf.of(a.aval, a.label) for a in arguments),
         results=tuple(
@@ -292,18 +323,36 @@ def lower(
     return Lowered(
         _annotate(module, arguments, fed_by, settings),
         signature,
-        cluster,
-        target,
+        options,
         arguments,
         owner,
     )
+
+
+def _check_batch(arguments: Sequence[Argument]) -> None:
+    first: Argument | None = None
+    for argument in arguments:
+        if argument.batch_dim is None:
+            continue
+        if first is None:
+            first = argument
+            continue
+        size = argument.aval.shape[argument.batch_dim]
+        assert first.batch_dim is not None
+        expected = first.aval.shape[first.batch_dim]
+        if size != expected:
+            raise ValueError(
+                f"the mini-batch has {expected} samples in {first.label} and "
+                f"{size} in {argument.label}; what carries none is left out by "
+                "in_axes, as None"
+            )
 
 
 def _annotate(
     module: ir.Module,
     arguments: Sequence[Argument],
     fed_by: Mapping[int, int],
-    settings: Sequence[scopes.Setting],
+    settings: Sequence[strategies.Setting],
 ) -> str:
     """The module's text with what the frontend adds to it."""
     # JAX may hand out the module again, so the attributes go onto a copy.
@@ -312,7 +361,7 @@ def _annotate(
         context.allow_unregistered_dialects = True
         try:
             copy = module.operation.clone()
-            strategy = scopes.default_strategy()
+            strategy = strategies.used_default()
             if strategy is not None:
                 copy.attributes["whale.default_strategy"] = ir.Attribute.parse(
                     strategy.attribute()
@@ -334,6 +383,14 @@ def _annotate(
             if virtual_devices is not None:
                 copy.attributes["whale.virtual_devices"] = ir.ArrayAttr.get(
                     [ir.DenseI64ArrayAttr.get(v) for v in virtual_devices]
+                )
+            patterns = _only(
+                [s.patterns or None for s in settings],
+                "sets of strategies by names (wh.scopes)",
+            )
+            if patterns is not None:
+                copy.attributes["whale.scopes"] = ir.DictAttr.get(
+                    {name: ir.Attribute.parse(at) for name, at in patterns}
                 )
             main = next(
                 operation

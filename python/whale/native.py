@@ -7,10 +7,10 @@ import functools
 import logging
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
+from whale import notices
 from whale.errors import RuntimeError, WhaleError
 
 
@@ -56,13 +56,13 @@ def extension() -> Any:
 def load(path: str, job: Any) -> Any:
     """Loads a program directory, for all processes of the job together.
 
-    What costs time in each step on this machine is a `UserWarning`; what else
+    What costs time in each step on this machine is a `WhaleWarning`; what else
     there is to say of it goes to the logger ``whale``.
     """
     program = guarded(extension().Program, path, job)
     for is_warning, text in program.notes:
         if is_warning:
-            warnings.warn(text, stacklevel=4)
+            notices.warn(text)
         else:
             logging.getLogger("whale").info(text)
     return program

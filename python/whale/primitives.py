@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from whale.scopes import (
+from whale.strategies import (
     COUNT,
     Setting,
     Strategy,

@@ -22,11 +22,14 @@ from typing import Any, TextIO
 import jax
 import numpy as np
 
-from whale import distributed, files, native, steps
+from whale import analysis, distributed, files, native, steps
 from whale.array import Array, Kind, array_class
 from whale.dtypes import element_name
 from whale.errors import RuntimeError
+from whale.recording import Recording
 from whale.signature import Leaf, Signature, host_value
+from whale.strategies import COUNT, is_count
+from whale.tracebacks import api_boundary
 
 _SIGNATURE = "python.json"
 
@@ -45,6 +48,7 @@ class Program:
         self._signature = signature
         self._keep = keep
         self._last: Any = None
+        self._recording: Recording | None = None
         self._has_donated = any(signature.donated)
         self._has_tables = False
         manifest = _read(os.path.join(path, "manifest.json"))
@@ -97,6 +101,38 @@ class Program:
     def rank_count(self) -> int:
         """How many ranks it runs on."""
         return len(self._manifest["ranks"])
+
+    @property
+    def name(self) -> str:
+        """The function's, as JAX has it."""
+        return str(self._manifest.get("name", "")).removeprefix("jit_")
+
+    @property
+    def target(self) -> str:
+        """Where it runs: ``"cpu"``, ``"cuda"``, or ``"none"`` without code."""
+        return str(self._manifest["target"])
+
+    @property
+    def ranks(self) -> list[dict[str, Any]]:
+        """The device, kind and node of each rank."""
+        return self._manifest["ranks"]
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """What the program directory says of each argument."""
+        return self._manifest["arguments"]
+
+    def ranks_without_work(self) -> set[int]:
+        """The ranks that compute nothing, as far as that is at hand."""
+        classes = self._manifest.get("classes")
+        if not isinstance(classes, list):
+            return set()
+        return {
+            rank
+            for entry in classes
+            if not entry.get("runs") and not _computes(entry["instructions"])
+            for rank in entry["ranks"]
+        }
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -156,6 +192,60 @@ class Program:
         profile = native.waited(self._last.profile)
         print(self._native.describe(profile), end="", file=file)
 
+    def trace(self, path: str | os.PathLike[str], steps: int = 3) -> None:
+        """Records the next `steps` calls: what each rank does when.
+
+        Each of them waits for its step, and writes what was recorded so far to
+        `path`: Chrome trace events, which Perfetto opens. Of several processes
+        the first one writes that of all.
+
+        Raises:
+            RuntimeError: where the program has no code.
+            ValueError: where `steps` is no positive number.
+        """
+        if not is_count(steps):
+            raise ValueError(f"trace: steps must be {COUNT}, not {steps!r}")
+        self._recording = Recording(self.native, os.path.abspath(path), steps)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimates of a step, of all ranks together, by JAX's names.
+
+        ``"flops"``, and ``"bytes accessed"`` as if no operations were fused.
+        """
+        return analysis.cost_analysis(self)
+
+    def memory_analysis(self) -> analysis.MemoryAnalysis:
+        """The bytes that the rank with most needs, by JAX's names."""
+        return analysis.memory_analysis(self)
+
+    def code_bytes(self) -> int:
+        """The size of the files that hold its kernels."""
+        names = {self._manifest.get("kernels")} - {None}
+        for entry in self._manifest.get("gpu", []):
+            names.update(entry.get("modules", []), entry.get("cubins", []))
+        return sum(
+            os.path.getsize(os.path.join(self._path, name)) for name in names
+        )
+
+    def __repr__(self) -> str:
+        kinds = dict.fromkeys(rank.get("kind", "?") for rank in self.ranks)
+        state = (
+            "no code"
+            if self._native is None
+            else "not run"
+            if self._last is None
+            else "its last step has ended"
+            if self._last.has_left
+            else "a step is running"
+        )
+        count = self.rank_count
+        return (
+            f"<whale.Program {self.name!r} on {count} "
+            f"{'rank' if count == 1 else 'ranks'} ({', '.join(kinds)}): "
+            f"{state}>"
+        )
+
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs one step; its results may still be computed when this returns.
 
@@ -179,13 +269,13 @@ class Program:
         out_tree = self._signature.result_tree(in_tree)
         if self._has_donated:
             self._check_donation(values)
-        results, self._last = native.waited(
-            self._native.submit,
-            array_class(),
-            values,
-            self._host_handle,
-            self._result_kinds,
-        )
+        call = array_class(), values, self._host_handle, self._result_kinds
+        if self._recording is None:
+            results, self._last = native.waited(self._native.submit, *call)
+        else:
+            results, self._last = self._recording.run(self.rank_count, *call)
+            if self._recording.is_over:
+                self._recording = None
         if not self._last.has_left:
             steps.add(self._last)
         for index, shape in self._shapes:
@@ -400,6 +490,14 @@ def _share_boxes(manifest: dict[str, Any]) -> None:
                 named.get(boxes) if isinstance(boxes, str) else boxes
             )
             named[entry.get("name")] = entry["boxes"]
+
+
+def _computes(instructions: Any) -> bool:
+    """Whether any of them is more than a copy or a transfer."""
+    if not isinstance(instructions, list):
+        return True
+    moves = ("copy", "start", "wait")
+    return any(not any(m in i for m in moves) for i in instructions)
 
 
 def _is_program(path: str) -> bool:

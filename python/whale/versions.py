@@ -1,10 +1,13 @@
-"""The versions of JAX that Whale works with."""
+"""The version of Whale, and those of JAX that it works with."""
 
 from __future__ import annotations
 
 import warnings
 
 import jax
+
+# Whale's own.
+VERSION = "0.1.0"
 
 # What scripts/test-jax-versions has run with, and pyproject.toml allows: from
 # this release to the last one of this minor version.

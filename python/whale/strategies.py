@@ -172,6 +172,8 @@ class Setting(contextlib.ContextDecorator):
     virtual_devices: tuple[tuple[int, ...], ...] = ()
     device_count: int | None = None
     num_micro_batch: int | None = None
+    # Patterns of names, each with the attribute of its strategy.
+    patterns: tuple[tuple[str, str], ...] = ()
 
     def _key(self) -> Any:
         """What settings of this kind can differ in."""
@@ -226,6 +228,8 @@ class _State(threading.local):
 _state = _State()
 _ids: Iterator[int] = itertools.count(1)
 _default: Strategy | None = None
+# Whether a step has been lowered under it.
+_is_default_used = False
 
 # What JAX has cached of a trace holds the scopes of that trace; a value of
 # this context that no other trace had keeps every cache, those of inner
@@ -237,26 +241,40 @@ def _next_id() -> int:
     return next(_ids if _state.ids is None else _state.ids)
 
 
-def reset() -> None:
-    """Forgets the default strategy and starts to number scopes anew."""
+def reset() -> Strategy | None:
+    """Forgets the default strategy and starts to number scopes anew.
+
+    Returns:
+        the default strategy, if no step has been lowered under it.
+    """
     global _default, _ids
+    forgotten = None if _is_default_used else _default
     _default = None
     _ids = itertools.count(1)
+    return forgotten
 
 
 def set_default_strategy(strategy: Strategy | None) -> None:
     """Sets the strategy of every operation that is outside all scopes."""
-    global _default
+    global _default, _is_default_used
     if strategy is not None and not isinstance(strategy, Strategy):
         raise TypeError(
             "set_default_strategy takes wh.replicate(...), wh.split(...) or "
             f"None, not {strategy!r}"
         )
     _default = strategy
+    _is_default_used = False
 
 
 def default_strategy() -> Strategy | None:
     """What `set_default_strategy` set last."""
+    return _default
+
+
+def used_default() -> Strategy | None:
+    """The same, for a step that is lowered under it."""
+    global _is_default_used
+    _is_default_used = True
     return _default
 
 
