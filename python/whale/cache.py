@@ -124,7 +124,7 @@ def fetch(key: str, path: str) -> list[str] | None:
         with contextlib.suppress(OSError):
             os.utime(os.path.join(entry, _ENTRY))
         return said
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if not os.path.isdir(entry):
             return None
         _complain(place, f"the entry {key} lacks files and is made anew")

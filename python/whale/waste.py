@@ -157,10 +157,13 @@ def may_be_batch(argument: Argument) -> bool:
 def _check_repetition(
     program: Program, plan: Mapping[str, Any], arguments: Sequence[Argument]
 ) -> None:
+    everywhere = [rank["device"] for rank in program.ranks]
+    # By its devices, all of them where nothing is said.
     several = [
-        graph
+        (graph, devices)
         for graph in plan["task_graphs"]
-        if len(_devices(graph)) > 1 and graph["phase"] != "apply"
+        if graph["phase"] != "apply"
+        and len(devices := _devices(graph) or everywhere) > 1
     ]
     fed = [entry["fed_by"] is not None for entry in program.entries]
     given = [
@@ -171,9 +174,9 @@ def _check_repetition(
     ]
     if not several or not given or any(map(_is_cut, program.entries)):
         return
-    count = len(_devices(several[0]))
+    count = max(len(devices) for _, devices in several)
     named = ", ".join(given[:3])
-    if not any(graph.get("strategy") for graph in several):
+    if not any(graph.get("strategy") for graph, _ in several):
         batch = (
             ""
             if any(a.batch_dim is not None for a in arguments)
