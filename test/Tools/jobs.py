@@ -201,13 +201,15 @@ def has_ended(pid: int) -> bool:
 
 
 def number_of(pid: int) -> int:
-    """Which process of its job it is, as whale-run has said to it; ids say
-    nothing, as they begin anew where they have reached the system's limit."""
-    path = pathlib.Path(f"/proc/{pid}/environ")
+    """Which process of its job it is, as whale-run has said to it, or -1 if it
+    does not run the program yet; ids say nothing, as they begin anew where they
+    have reached the system's limit."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/environ").read_text()
+    except OSError:
+        return -1  # It becomes the program just now.
     variables = dict(
-        entry.split("=", 1)
-        for entry in path.read_text().split("\0")
-        if "=" in entry
+        entry.split("=", 1) for entry in text.split("\0") if "=" in entry
     )
     return int(variables.get("WHALE_PROCESS", -1))
 
