@@ -9,14 +9,18 @@
 #include "Numeric.h"
 #include "Products.h"
 #include "RandomConvolution.h"
+#include "device/cpu/Operations.h"
 #include "device/cpu/ViewConvolution.h"
+#include "device/cpu/ViewMoves.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -130,7 +134,7 @@ void compareViews(Convolution op, const Tensor &lhs, const Tensor &rhs,
                   const Tensor &expected) {
   op.lhsType = op.rhsType = op.outType =
       sizeof(T) == sizeof(float) ? DType::F32 : DType::BF16;
-  auto views = ViewConvolution::prepare(op);
+  auto views = ViewConvolution::prepare(op, stridesOf(op.rhsShape));
   ASSERT_TRUE(views);
   std::vector<T> left = store<T>(lhs), right = store<T>(rhs),
                  wanted = store<T>(expected);
@@ -155,7 +159,8 @@ TEST(ConvolutionTest, ProductsOfViews) {
     constexpr double mostTerms = 20000;
     double terms = double(elementCount(op.outShape)) *
                    elementCount(op.rhsShape) / op.rhsShape[op.rhsDims.second];
-    if (terms == 0 || terms > mostTerms || !ViewConvolution::prepare(op))
+    if (terms == 0 || terms > mostTerms ||
+        !ViewConvolution::prepare(op, stridesOf(op.rhsShape)))
       continue;
     SCOPED_TRACE(i);
     ++found[isFilter];
@@ -175,6 +180,88 @@ TEST(ConvolutionTest, ProductsOfViews) {
   }
   EXPECT_GT(found[false], 80);
   EXPECT_GT(found[true], 40);
+}
+
+/// The dimensions of a tensor in another order.
+void shuffle(Shape &shape, Convolution::Dimensions &dims,
+             std::mt19937 &random) {
+  Shape old = shape;
+  std::vector<int64_t> place(shape.size());
+  std::iota(place.begin(), place.end(), 0);
+  std::ranges::shuffle(place, random);
+  for (size_t dim = 0; dim < old.size(); ++dim)
+    shape[place[dim]] = old[dim];
+  dims.first = place[dims.first];
+  dims.second = place[dims.second];
+  for (int64_t &dim : dims.spatial)
+    dim = place[dim];
+}
+
+TEST(ConvolutionTest, ViewsOfCopies) {
+  dnnl::engine engine = makeEngine();
+  dnnl::stream stream(engine);
+  std::mt19937 random(5);
+  std::map<bool, int> found;
+  for (int i = 0; i < 800; ++i) {
+    bool isFilter = i % 2;
+    Convolution op = isFilter ? randomFilterGradient(random)
+                              : randomImageConvolution(random);
+    shuffle(op.lhsShape, op.lhsDims, random);
+    shuffle(op.rhsShape, op.rhsDims, random);
+    shuffle(op.outShape, op.outDims, random);
+    ViewMoves moves(op);
+    constexpr double mostTerms = 20000;
+    double terms = double(elementCount(op.outShape)) *
+                   elementCount(op.rhsShape) / op.rhsShape[op.rhsDims.second];
+    if (terms == 0 || terms > mostTerms ||
+        !(moves.lhs || moves.rhs || moves.out))
+      continue;
+    auto views = ViewConvolution::prepare(moves.op, moves.rhsStrides);
+    if (!views)
+      continue;
+    SCOPED_TRACE(i);
+    ++found[isFilter];
+    auto tensor = [&](const Shape &shape) {
+      Tensor result = {shape, std::vector<float>(elementCount(shape))};
+      for (float &x : result.data)
+        x = static_cast<float>(static_cast<int>(random() % 17) - 8) / 4;
+      return result;
+    };
+    Tensor lhs = tensor(op.lhsShape), rhs = tensor(op.rhsShape);
+    Tensor out = tensor(op.outShape), expected = out;
+    oracle(op, lhs, rhs, expected);
+    auto reorder = [&](const dnnl::memory::desc &fromDesc, float *from,
+                       const dnnl::memory::desc &toDesc, float *to) {
+      dnnl::memory source(fromDesc, engine, from), target(toDesc, engine, to);
+      dnnl::reorder(source, target).execute(stream, source, target);
+      stream.wait();
+    };
+    // What is between rows is read, and changes nothing.
+    auto copyOf = [&](const std::optional<ViewMoves::Move> &move) {
+      return std::vector<float>(
+          move ? move->wanted.get_size() / sizeof(float) : 0, NAN);
+    };
+    std::vector<float> left = copyOf(moves.lhs), right = copyOf(moves.rhs),
+                       result = copyOf(moves.out);
+    if (moves.lhs)
+      reorder(moves.lhs->given, lhs.data.data(), moves.lhs->wanted,
+              left.data());
+    if (moves.rhs)
+      reorder(moves.rhs->given, rhs.data.data(), moves.rhs->wanted,
+              right.data());
+    right.resize(right.size() + 64, NAN);
+    Scratch scratch;
+    scratch.reserve(views->getScratch());
+    views->run(scratch, 2, moves.lhs ? left.data() : lhs.data.data(),
+               moves.rhs ? right.data() : rhs.data.data(),
+               moves.out ? result.data() : out.data.data());
+    if (moves.out)
+      reorder(moves.out->wanted, result.data(), moves.out->given,
+              out.data.data());
+    ASSERT_EQ(out.data, expected.data);
+  }
+  EXPECT_GT(found[false], 80);
+  EXPECT_GT(found[true], 80);
 }
 
 } // namespace

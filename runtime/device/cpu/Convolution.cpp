@@ -26,6 +26,7 @@
 #include "device/cpu/Gemm.h"
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
+#include "device/cpu/ViewMoves.h"
 #include "device/cpu/Work.h"
 
 #include <algorithm>
@@ -44,27 +45,57 @@ PreparedConvolution::PreparedConvolution(const Convolution &convolution,
     return;
   ThreadCount count(threads);
   direct = prepareDirect(context);
-  views = ViewConvolution::prepare(op);
-  if (views && !prefersViews())
-    views.reset();
-  if (views)
+  if (prepareViews(context)) {
     scratch = views->getScratch();
-  else if (direct)
+    // Of these slots the views have none for a tensor that is copied.
+    for (auto [slot, side] : {std::pair(0, &lhsView), std::pair(1, &rhsView),
+                              std::pair(2, &outView)})
+      scratch[slot] = std::max(scratch[slot], side->bytes());
+  } else if (direct)
     scratch = {{lhsSide.bytes(), rhsSide.bytes(), outSide.bytes(),
                 static_cast<int64_t>(scratchDesc.get_size())}};
   else
     preparePacked();
 }
 
+bool PreparedConvolution::prepareViews(CpuContext &context) {
+  ViewMoves moves(op);
+  try {
+    auto prepare = [&](Side &side, const std::optional<ViewMoves::Move> &move,
+                       bool isBack) {
+      if (!move)
+        return;
+      side.given = move->given;
+      side.wanted = move->wanted;
+      side.reordered = true;
+      const auto &[from, to] = isBack ? std::pair(side.wanted, side.given)
+                                      : std::pair(side.given, side.wanted);
+      side.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(
+          context.engine, from, context.engine, to));
+    };
+    prepare(lhsView, moves.lhs, /*isBack=*/false);
+    prepare(rhsView, moves.rhs, /*isBack=*/false);
+    prepare(outView, moves.out, /*isBack=*/true);
+  } catch (const dnnl::error &) {
+    return false; // not these types on this processor
+  }
+  views = ViewConvolution::prepare(moves.op, moves.rhsStrides);
+  if (views && !prefersViews())
+    views.reset();
+  return views.has_value();
+}
+
 /// Whether the convolution is faster as products of views.
 bool PreparedConvolution::prefersViews() const {
+  double price =
+      views->price(lhsView.bytes() + rhsView.bytes() + outView.bytes());
   if (!direct)
-    return views->price() < views->priceOfLibrary("", 0);
+    return price < views->priceOfLibrary("", 0);
   const char *implementation = "";
   dnnl_primitive_desc_query(primitive.get_primitive_desc(),
                             dnnl_query_impl_info_str, 0, &implementation);
   int64_t moved = lhsSide.bytes() + rhsSide.bytes() + outSide.bytes();
-  return views->price() < views->priceOfLibrary(implementation, moved);
+  return price < views->priceOfLibrary(implementation, moved);
 }
 
 void PreparedConvolution::preparePacked() {
@@ -319,6 +350,31 @@ void PreparedConvolution::runDirect(CpuContext &context, const void *lhs,
   context.stream.wait();
 }
 
+void PreparedConvolution::runViews(CpuContext &context, const void *lhs,
+                                   const void *rhs, void *out) const {
+  auto copy = [&](const Side &side, const dnnl::memory::desc &fromDesc,
+                  const void *from, const dnnl::memory::desc &toDesc,
+                  void *to) {
+    dnnl::memory source(fromDesc, context.engine, const_cast<void *>(from));
+    dnnl::memory target(toDesc, context.engine, to);
+    side.reorder.execute(context.stream, source, target);
+    context.stream.wait();
+  };
+  auto input = [&](const Side &side, const void *data,
+                   size_t slot) -> const void * {
+    if (!side.reordered)
+      return data;
+    void *copied = context.scratch.get(slot);
+    copy(side, side.given, data, side.wanted, copied);
+    return copied;
+  };
+  const void *left = input(lhsView, lhs, 0), *right = input(rhsView, rhs, 1);
+  void *result = outView.reordered ? context.scratch.get(2) : out;
+  views->run(context.scratch, threads, left, right, result);
+  if (outView.reordered)
+    copy(outView, outView.wanted, result, outView.given, out);
+}
+
 template <typename T>
 void PreparedConvolution::runPacked(CpuContext &context, const void *lhs,
                                     const void *rhs, void *out) const {
@@ -429,7 +485,7 @@ void PreparedConvolution::run(CpuContext &context, const void *lhs,
   ThreadCount count(threads);
   context.scratch.reserve(scratch);
   if (views) {
-    views->run(context.scratch, threads, lhs, rhs, out);
+    runViews(context, lhs, rhs, out);
     return;
   }
   if (direct) {

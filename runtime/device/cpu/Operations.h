@@ -105,12 +105,15 @@ public:
 private:
   bool prepareDirect(CpuContext &context);
   void preparePacked();
+  bool prepareViews(CpuContext &context);
   bool prefersViews() const;
   void prepareSides(CpuContext &context, const dnnl::memory::desc &lhs,
                     const dnnl::memory::desc &rhs,
                     const dnnl::memory::desc &out);
   void runDirect(CpuContext &context, const void *lhs, const void *rhs,
                  void *out) const;
+  void runViews(CpuContext &context, const void *lhs, const void *rhs,
+                void *out) const;
   template <typename T>
   void runPacked(CpuContext &context, const void *lhs, const void *rhs,
                  void *out) const;
@@ -125,17 +128,18 @@ private:
   dnnl::primitive primitive;
   /// What the primitive calls lhs, rhs and the result.
   std::array<int, 3> arguments = {};
-  /// The tensors as they are, and as the primitive takes them.
+  /// A tensor as it is, and as the primitive, or the views, take it.
   struct Side {
     dnnl::memory::desc given, wanted;
     dnnl::reorder reorder;
     bool reordered = false;
-    /// Of the copy that the primitive gets.
+    /// Of the copy that is taken.
     int64_t bytes() const {
       return reordered ? static_cast<int64_t>(wanted.get_size()) : 0;
     }
   };
-  Side lhsSide, rhsSide, outSide;
+  /// What the primitive takes, and what the views do.
+  Side lhsSide, rhsSide, outSide, lhsView, rhsView, outView;
   dnnl::memory::desc scratchDesc;
   /// Without the primitive it is, for each group, products of unrolled patches
   /// of `depth` elements with `outputs` columns of weights, `block` of all the

@@ -35,11 +35,14 @@ std::vector<int64_t> stridesOf(const Shape &shape) {
   return strides;
 }
 
-ViewConvolution::ViewConvolution(const Convolution &op)
-    : op(op), lhsStrides(stridesOf(op.lhsShape)),
-      rhsStrides(stridesOf(op.rhsShape)), outStrides(stridesOf(op.outShape)) {}
+ViewConvolution::ViewConvolution(const Convolution &op,
+                                 const std::vector<int64_t> &rhsStrides)
+    : op(op), lhsStrides(stridesOf(op.lhsShape)), rhsStrides(rhsStrides),
+      outStrides(stridesOf(op.outShape)) {}
 
-std::optional<ViewConvolution> ViewConvolution::prepare(const Convolution &op) {
+std::optional<ViewConvolution>
+ViewConvolution::prepare(const Convolution &op,
+                         const std::vector<int64_t> &rhsStrides) {
   auto isKnown = [](DType type) {
     return type == DType::F32 || type == DType::BF16;
   };
@@ -48,13 +51,13 @@ std::optional<ViewConvolution> ViewConvolution::prepare(const Convolution &op) {
       elementCount(op.rhsShape) == 0 || elementCount(op.outShape) == 0)
     return std::nullopt;
   // What a form does not have is another's, from the start.
-  if (ViewConvolution filter(op);
+  if (ViewConvolution filter(op, rhsStrides);
       format::formOf(op) == format::ConvolutionForm::FilterGradient &&
       filter.prepareFilter())
     return filter;
-  if (ViewConvolution spread(op); spread.prepareSpread())
+  if (ViewConvolution spread(op, rhsStrides); spread.prepareSpread())
     return spread;
-  if (ViewConvolution rows(op); rows.prepareRows())
+  if (ViewConvolution rows(op, rhsStrides); rows.prepareRows())
     return rows;
   return std::nullopt;
 }

@@ -11,7 +11,7 @@
 // such products read and write them where they are, while oneDNN copies them
 // into an order of its own, and computes some forms (dilated ones along one
 // dimension, those of single channels, long filters) at a small part of the
-// processor's rate.
+// processor's rate. Other images are copied first (ViewMoves.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,16 +45,19 @@ void runTiles(Terms terms, int64_t tiles, int64_t tileRows, int64_t vectors,
 /// results do not depend on the threads.
 class ViewConvolution {
 public:
-  /// Nothing for what has none of the forms.
-  static std::optional<ViewConvolution> prepare(const Convolution &op);
+  /// Nothing for what has none of the forms. `rhsStrides`: elements from one to
+  /// the next in each dimension of rhs, which may have rows of whole vectors.
+  static std::optional<ViewConvolution>
+  prepare(const Convolution &op, const std::vector<int64_t> &rhsStrides);
 
   /// `scratch` has what getScratch() says.
   void run(const Scratch &scratch, int64_t threads, const void *lhs,
            const void *rhs, void *out) const;
   const ScratchSizes &getScratch() const { return scratch; }
 
-  /// Cycles of one core that a run takes.
-  double price() const { return cycles; }
+  /// Cycles of one core that a run takes, after `movedBytes` of tensors have
+  /// been copied for it.
+  double price(int64_t movedBytes) const;
   /// The same where oneDNN computes it with the implementation of this name
   /// (empty: with matrix products of unrolled patches), after `movedBytes` of
   /// tensors have been brought into its order.
@@ -84,7 +87,8 @@ private:
   struct Item;
   struct Unit;
 
-  explicit ViewConvolution(const Convolution &op);
+  ViewConvolution(const Convolution &op,
+                  const std::vector<int64_t> &rhsStrides);
   bool prepareRows();
   bool prepareSpread();
   bool prepareFilter();

@@ -62,11 +62,13 @@ bool ViewConvolution::prepareFilter() {
     padded = (groups + kLanes - 1) / kLanes * kLanes;
     positionBlock = positionsOfBlock(2 * groups);
   } else {
-    if (columns % kLanes != 0)
-      return false;
     kind = Kind::Filter;
     makeBlocks(columns);
-    padded = groups * columns;
+    // The last vector ends with the row, or with what is between rows.
+    if (padded != columns &&
+        (groups > 1 || rhsStrides[op.rhsDims.spatial.back()] < padded))
+      return false;
+    padded *= groups;
     positionBlock = positionsOfBlock(groups * (length + columns));
   }
   widenOperands(/*isFilter=*/true);

@@ -52,6 +52,13 @@ static double priceOfWidening(DType type, const Shape &shape) {
   return type == DType::F32 ? 0 : ofElement * elementCount(shape);
 }
 
+/// What is copied into another order.
+static constexpr double kBytesInCycle = 6;
+
+double ViewConvolution::price(int64_t movedBytes) const {
+  return cycles + movedBytes / kBytesInCycle;
+}
+
 double ViewConvolution::priceOfRows() const {
   constexpr double ofAddress = 4, ofWeight = 1, bytesInCycle = 16;
   double result = priceOfWidening(op.lhsType, op.lhsShape) +
@@ -116,11 +123,10 @@ double ViewConvolution::priceOfLibrary(std::string_view implementation,
   // unrolled patches.
   constexpr double generated = 0.8, byGemm = 0.45, byPatches = 0.3;
   constexpr double ofBf16 = 0.45, ofTiles = 4;
-  constexpr double bytesInCycle = 6;
   auto has = [&](std::string_view text) {
     return implementation.find(text) != std::string_view::npos;
   };
-  double moved = movedBytes / bytesInCycle;
+  double moved = movedBytes / kBytesInCycle;
   double work = multiplyAdds() * groups / kLanes * kMultiplyAdd;
   bool isByChannel = kind == Kind::Channels || kind == Kind::FilterChannels;
   if (isByChannel && has("jit_dw"))
