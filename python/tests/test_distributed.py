@@ -395,7 +395,8 @@ def test_a_killed_process(tmp_path: pathlib.Path) -> None:
     )
     assert result.returncode == 1
     assert re.search(
-        r"process 0 \(host .*, pid \d+\) was ended by signal 9", result.stderr
+        r"process 0 \(host .*, pid \d+\) was ended by signal 9 \(SIGKILL\)",
+        result.stderr,
     )
     log = (tmp_path / "log" / "process-1.log").read_text()
     assert re.search(

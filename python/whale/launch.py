@@ -2,8 +2,8 @@
 
     python -m whale.launch --nprocs=4 script.py [arguments of the script]
 
-The script calls `wh.init_distributed()`. On several hosts each runs this, with
-where the first process listens and which host it is:
+The script calls `wh.init_distributed()`; `-m module` runs a module. On several
+hosts each runs this, with where the first process listens and which host it is:
 
     python -m whale.launch --nprocs=4 --coordinator=HOST:PORT --node=0/2 run.py
 """
@@ -14,11 +14,12 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 from whale import distributed, files, native
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0 if all processes have ended well."""
     parser = argparse.ArgumentParser(
         prog="python -m whale.launch",
@@ -39,9 +40,22 @@ def main() -> int:
         default="",
         help="for what all but the first process of this host print",
     )
-    parser.add_argument("script")
+    parser.add_argument(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="a module instead of a script, and its arguments",
+    )
+    parser.add_argument("script", nargs="?")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    options = parser.parse_args()
+    options = parser.parse_args(words)
+    if options.module:
+        command = ["-m", *options.module]
+    elif options.script:
+        command = [options.script, *options.arguments]
+    else:
+        parser.error("give a script, or -m and a module")
     host, port = "127.0.0.1", 0
     node, slash, nodes = options.node.partition("/")
     if not (slash and node.isdecimal() and nodes.isdecimal()) or int(
@@ -67,7 +81,7 @@ def main() -> int:
         native.extension().run_processes,
         *(int(node) * options.nprocs, options.nprocs),
         *(int(nodes) * options.nprocs, host, port),
-        [sys.executable, options.script, *options.arguments],
+        [sys.executable, *command],
         options.log_dir,
     )
     if status != 0:

@@ -91,7 +91,12 @@ public:
   pid_t id() const { return pid; }
   /// Why it has ended, if it has printed that last.
   std::string lastError() const;
-  /// "was ended by signal 9".
+  /// What Python has printed of the exception that ended it, whole; empty where
+  /// it has not, and where that is another process's failure.
+  std::string traceback() const;
+  /// "process 2 (host a, pid 77)".
+  std::string name() const;
+  /// "was ended by signal 9 (SIGKILL)".
   std::string end() const;
   /// The error, or how the process has ended.
   std::string failure() const;
@@ -99,6 +104,7 @@ public:
 private:
   void openOutput(const Launch &launch);
   [[noreturn]] void become(const Launch &launch) const;
+  std::string lastBytes(off_t most) const;
   std::string lastLine() const;
 
   const int64_t process;
@@ -192,20 +198,36 @@ bool Child::hasEnded() {
   return true;
 }
 
-std::string Child::lastLine() const {
-  std::string text(4096, '\0');
+std::string Child::lastBytes(off_t most) const {
   struct stat file;
   if (output < 0 || fstat(output, &file) != 0)
     return "";
-  off_t begin =
-      std::max<off_t>(0, file.st_size - static_cast<off_t>(text.size()));
-  ssize_t size = pread(output, text.data(), text.size(), begin);
+  std::string text(static_cast<size_t>(std::min(most, file.st_size)), '\0');
+  ssize_t size = pread(output, text.data(), text.size(),
+                       file.st_size - static_cast<off_t>(text.size()));
   text.resize(std::max<ssize_t>(0, size));
+  // Below an exception JAX says that it has shortened the traceback.
+  if (size_t note = text.rfind("\n--------------------\nFor simplicity, JAX");
+      note != text.npos && text.find('\n', note + 22) >= text.size() - 1)
+    text.resize(note + 1);
+  return text;
+}
+
+std::string Child::lastLine() const {
+  std::string text = lastBytes(4096);
   size_t end = text.find_last_not_of('\n');
   if (end == text.npos)
     return "";
   size_t before = text.rfind('\n', end);
   return text.substr(before == text.npos ? 0 : before + 1, end - before);
+}
+
+std::string Child::traceback() const {
+  if (!hasSaidWhy() || lastError().starts_with("process "))
+    return "";
+  std::string text = lastBytes(1 << 16);
+  size_t begin = text.find("Traceback (most recent call last):");
+  return begin == text.npos ? "" : text.substr(begin);
 }
 
 std::string Child::lastError() const {
@@ -217,16 +239,22 @@ std::string Child::lastError() const {
 }
 
 std::string Child::end() const {
-  return WIFSIGNALED(status)
-             ? "was ended by signal " + std::to_string(WTERMSIG(status))
-             : "has ended with status " + std::to_string(WEXITSTATUS(status));
+  if (!WIFSIGNALED(status))
+    return "has ended with status " + std::to_string(WEXITSTATUS(status));
+  int number = WTERMSIG(status);
+  std::string text = "was ended by signal " + std::to_string(number);
+  const char *name = sigabbrev_np(number);
+  return name ? text + " (SIG" + name + ")" : text;
+}
+
+std::string Child::name() const {
+  return "process " + std::to_string(process) + " (" +
+         job::placeOf(job::hostName(), pid) + ")";
 }
 
 std::string Child::failure() const {
   std::string error = lastError();
-  return !error.empty() ? error
-                        : "process " + std::to_string(process) + " (" +
-                              job::placeOf(job::hostName(), pid) + ") " + end();
+  return !error.empty() ? error : name() + " " + end();
 }
 
 namespace {
@@ -277,12 +305,15 @@ public:
   explicit Absent(const Launch &launch) : launch(launch) {}
 
   void add(const Child &ended) {
-    uint64_t number;
-    while (read(launch.joined[0], &number, sizeof(number)) == sizeof(number))
-      joined.insert(static_cast<int64_t>(number));
+    readJoined();
     // Who would be told is the first.
     if (ended.number() != 0 && !joined.contains(ended.number()))
       reports.emplace_back(launch, ended);
+  }
+  /// Whether nobody had, where all have ended.
+  bool noneHasJoined() {
+    readJoined();
+    return joined.empty();
   }
   /// Whether the first process, of another host, may still have to be told.
   bool isTelling() const {
@@ -290,6 +321,12 @@ public:
   }
 
 private:
+  void readJoined() {
+    uint64_t number;
+    while (read(launch.joined[0], &number, sizeof(number)) == sizeof(number))
+      joined.insert(static_cast<int64_t>(number));
+  }
+
   const Launch &launch;
   std::set<int64_t> joined;
   std::list<Report> reports;
@@ -311,9 +348,9 @@ static void refuseOtherLaunchers() {
 /// Waits until all have ended. Returns the one whose failure is to be told, if
 /// any has failed: the first that has ended without a word, of itself, as what
 /// others have printed is that they miss it; else the first. `passedOn` becomes
-/// the signal that has come.
+/// the signal that has come, `noneHasJoined` whether each was alone.
 static const Child *watch(const Launch &launch, std::list<Child> &children,
-                          int &passedOn) {
+                          int &passedOn, bool &noneHasJoined) {
   using Clock = std::chrono::steady_clock;
   // The others end by themselves, with the error, once one has. After a signal
   // they may have something to save.
@@ -355,6 +392,7 @@ static const Child *watch(const Launch &launch, std::list<Child> &children,
     if (running > 0 || isTelling())
       std::this_thread::sleep_for(pause);
   }
+  noneHasJoined = absent.noneHasJoined();
   return toTell;
 }
 
@@ -403,14 +441,26 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
     close(launch.listener);
   int passedOn = 0;
   close(launch.joined[1]);
-  const Child *failed = watch(launch, children, passedOn);
+  bool noneHasJoined = false;
+  const Child *failed = watch(launch, children, passedOn, noneHasJoined);
   close(launch.joined[0]);
   if (failed)
     SharedFiles::sweep();
   if (passedOn)
     return -passedOn;
+  if (!failed && noneHasJoined && total > 1) {
+    std::cerr << "error: none of the processes has joined the others: each has "
+                 "run all of the script by itself; call wh.init_distributed() "
+                 "at its beginning\n";
+    return 1;
+  }
   if (!failed)
     return 0;
+  for (const Child &child : children)
+    if (std::string text = child.traceback(); !text.empty()) {
+      std::cerr << child.name() + ":\n" + text;
+      break;
+    }
   // Else the first of them has printed the job's error.
   if (!children.front().hasSaidWhy())
     std::cerr << "error: " + system::diagnosticLine(failed->failure()) + "\n";

@@ -233,7 +233,9 @@ assert np.allclose(step(x, x), x.T @ x, rtol=1e-4, atol=1e-3)
 """
     shared = python(tmp_path, script.format(ranks=9))
     assert shared.returncode == 0, shared.stderr
-    assert "WhaleWarning: GPUs exchange data through the host: " in shared.stderr
+    assert (
+        "WhaleWarning: GPUs exchange data through the host: " in shared.stderr
+    )
     assert "ranks 0 and 8 share a GPU" in shared.stderr
     own = python(tmp_path, script.format(ranks=8))
     assert own.returncode == 0, own.stderr

@@ -147,7 +147,8 @@ def test_a_process_whose_end_is_seen_last(tmp_path: pathlib.Path) -> None:
     )
     assert launched.returncode == 1
     assert re.fullmatch(
-        r"error: process 0 \(host .*, pid \d+\) was ended by signal 9\n",
+        r"error: process 0 \(host .*, pid \d+\) was ended by signal 9 "
+        r"\(SIGKILL\)\n",
         launched.stderr,
     ), launched.stderr
 

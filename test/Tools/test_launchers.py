@@ -308,7 +308,10 @@ def test_a_process_of_another_host_dies(
     assert texts[0] == texts[1] == texts[3]
     # Nobody is left on its host to hear of that.
     place = f"host host2, pid {process}"
-    assert texts[2] == f"error: process 2 ({place}) was ended by signal 9\n"
+    assert (
+        texts[2]
+        == f"error: process 2 ({place}) was ended by signal 9 (SIGKILL)\n"
+    )
 
 
 @pytest.mark.parametrize(

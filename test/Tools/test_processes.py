@@ -358,7 +358,10 @@ def test_a_process_dies(endless: pathlib.Path, process: int) -> None:
     text = job.end()
     if process == 0:
         place = f"host {socket.gethostname()}, pid {job.processes[0]}"
-        assert text == f"error: process 0 ({place}) was ended by signal 9\n"
+        assert (
+            text
+            == f"error: process 0 ({place}) was ended by signal 9 (SIGKILL)\n"
+        )
     else:
         assert f"process {process}" in text
 

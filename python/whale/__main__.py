@@ -1,0 +1,184 @@
+"""Whale's commands.
+
+python -m whale info                      what is installed, and found here
+python -m whale explain FILE.mlir ...     what the compiler would decide
+python -m whale launch --nprocs=4 ...     a script in several processes
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from whale import launch
+
+# What is opened where it is there: the library, and what it is for.
+_LIBRARIES = {
+    "UCX": (["libucp.so.0"], "data between processes and hosts"),
+    "Open MPI": (["libmpi.so.40"], "the same, under mpirun"),
+    "PMIx": (["libpmix.so.2"], "processes that srun or mpirun starts"),
+    "CUDA driver": (["libcuda.so.1"], "GPUs"),
+    "cuBLASLt": (["libcublasLt.so.13", "libcublasLt.so.12"], "products"),
+    "cuDNN": (["libcudnn.so.9"], "convolutions and attention"),
+    "cuFFT": (["libcufft.so.12", "libcufft.so.11"], "Fourier transforms"),
+    "cuSOLVER": (["libcusolver.so.12", "libcusolver.so.11"], "linear algebra"),
+    "NCCL": (["libnccl.so.2"], "data between GPUs"),
+}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m whale",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", choices=("info", "explain", "launch"))
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args(words)
+    if options.command == "launch":
+        return launch.main(options.arguments)
+    if options.command == "explain":
+        return explain(options.arguments)
+    if options.arguments:
+        parser.error(f"info takes no {options.arguments[0]!r}")
+    print(info(), end="")
+    return 0
+
+
+def explain(words: Sequence[str]) -> int:
+    """Runs the compiler without generating code, and prints its decisions."""
+    from whale import compiler, files
+
+    def is_given(option: str) -> bool:
+        return any(word.split("=")[0].lstrip("-") == option for word in words)
+
+    more = [] if is_given("target") else ["--target=none"]
+    more += [] if is_given("explain") else ["--explain"]
+    with files.ScratchDirectory() as place:
+        if not is_given("o"):
+            more.append(f"-o={os.path.join(place, 'plan.whale')}")
+        try:
+            done = subprocess.run([compiler.PATH, *words, *more], check=False)
+        except OSError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 1
+    return done.returncode
+
+
+def info() -> str:
+    """What a report of a problem should say."""
+    rows = [*_versions(), *_machine(), *_cache()]
+    width = max(len(name) for name in [*_LIBRARIES, *(row[0] for row in rows)])
+    text = "".join(f"{name:{width}}  {value}\n" for name, value in rows)
+    found = [
+        (name, _find(names), use) for name, (names, use) in _LIBRARIES.items()
+    ]
+    text += "\nlibraries, opened where a program needs them\n"
+    for name, place, use in found:
+        text += f"  {name:{width}}  {place or 'not found'} ({use})\n"
+    return text
+
+
+def _versions() -> list[tuple[str, str]]:
+    import jax
+    import jaxlib
+    import numpy
+
+    from whale import compiler, native, versions
+    from whale.errors import WhaleError
+
+    try:
+        said = subprocess.run(
+            [compiler.PATH, "--version"], capture_output=True, text=True
+        ).stdout.split("\n")
+        text = ", ".join(line.strip() for line in said if line.strip())
+    except OSError as error:
+        text = f"cannot be started ({error})"
+    try:
+        runtime = native.extension().__file__
+    except WhaleError as error:
+        runtime = str(error)
+    return [
+        ("whale", f"{versions.VERSION} in {os.path.dirname(__file__)}"),
+        ("compiler", text),
+        ("runtime", runtime),
+        ("python", f"{platform.python_version()} in {sys.executable}"),
+        ("jax", f"{jax.__version__} (Whale works with {versions.RANGE})"),
+        ("jaxlib", jaxlib.__version__),
+        ("numpy", numpy.__version__),
+    ]
+
+
+def _machine() -> list[tuple[str, str]]:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    processor = platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    processor = line.split(":", 1)[1].strip()
+                    break
+    except OSError:
+        pass
+    cores = len(os.sched_getaffinity(0))
+    return [
+        ("processor", f"{processor}, {cores} cores for this process"),
+        ("memory", f"{pages / 2**30:.1f} GiB"),
+        ("GPUs", _gpus()),
+        ("system", f"{platform.system()} {platform.release()}"),
+    ]
+
+
+def _gpus() -> str:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "none (there is no driver, libcuda.so.1)"
+    count = ctypes.c_int()
+    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if status:
+        return f"none (the driver says error {status})"
+    names = []
+    for index in range(count.value):
+        device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
+        driver.cuDeviceGet(ctypes.byref(device), index)
+        driver.cuDeviceGetName(name, 256, device)
+        names.append(name.value.decode(errors="replace"))
+    return ", ".join(names) or "none"
+
+
+def _cache() -> list[tuple[str, str]]:
+    from whale import cache
+
+    place = cache.directory()
+    if place is None:
+        return [("cache", "none")]
+    count, size = cache.usage()
+    return [
+        (
+            "cache",
+            f"{place}: {count} programs, {size / 2**20:.1f} of "
+            f"{cache.most_bytes() / 2**20:.0f} MiB",
+        )
+    ]
+
+
+def _find(names: Sequence[str]) -> str:
+    """The first library of these names that can be opened."""
+    for name in names:
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            continue
+        return name
+    return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
