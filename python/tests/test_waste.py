@@ -98,14 +98,7 @@ def test_a_stage_of_a_few_operations():
     assert found.startswith("device 1 (cpu) has little to do: 'end' has ")
 
 
-def test_gpus_on_the_cpu(fake):
-    wh.set_default_strategy(wh.replicate())
-    found = compiled(cluster=GPUS, target=None, batch_argnums=1)
-    # The stand-in has one rank, of no kind.
-    assert found == []
-
-
-def test_gpus_on_the_cpu_of_a_program():
+def test_gpus_on_the_cpu():
     wh.set_default_strategy(wh.replicate())
     found = compiled(cluster=GPUS, target=None, batch_argnums=1)
     assert any(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -61,6 +62,21 @@ def device_count(cluster: ClusterLike | None) -> int | None:
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+# The built-in kinds but "cpu", as the beginnings of their names.
+_GPU = re.compile(r"(P100|V100S?|T4|A100|A800|H100|H800|H20|H200)\b")
+
+
+def is_gpu(kind: str, cluster: ClusterLike | None) -> bool:
+    """Whether a kind of devices is one of GPUs, by its name or architecture."""
+    if _GPU.match(kind):
+        return True
+    try:
+        parsed = json.loads(cluster_text(cluster or 1))
+        return "arch" in parsed["kinds"][kind]
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def described(cluster: ClusterLike | None) -> str:

@@ -171,7 +171,9 @@ class Lowered:
             path, self._text, options, write, self._describe()
         )
         program = Program(path, self._signature, directory)
-        waste.check_program(program, self._arguments, self._says_target)
+        waste.check_program(
+            program, self._arguments, cluster, self._says_target
+        )
         return program
 
     @property

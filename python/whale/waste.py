@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 
+from whale import clusters
 from whale.arguments import Argument
 from whale.notices import warn
 from whale.program import Program
@@ -97,19 +98,24 @@ def check_changed(places: Sequence[tuple[Any, ...]], call: Any) -> None:
 
 
 def check_program(
-    program: Program, arguments: Sequence[Argument], says_target: bool
+    program: Program,
+    arguments: Sequence[Argument],
+    cluster: clusters.ClusterLike | None,
+    says_target: bool,
 ) -> None:
     """Warns of what a program wastes.
 
     Args:
         program: what was compiled.
         arguments: what the step takes.
+        cluster: what it is compiled for.
         says_target: whether the user has said where it runs.
     """
     plan, ranks = program.plan, program.ranks
     if not plan.get("task_graphs") or not ranks:
         return
-    _check_kinds(program.target, ranks, says_target)
+    if program.target == "cpu" and not says_target:
+        _check_kinds(ranks, cluster)
     if len(ranks) == 1:
         return
     _check_repetition(program, plan, arguments)
@@ -117,14 +123,15 @@ def check_program(
 
 
 def _check_kinds(
-    target: str, ranks: Sequence[Mapping[str, Any]], says_target: bool
+    ranks: Sequence[Mapping[str, Any]], cluster: clusters.ClusterLike | None
 ) -> None:
-    kinds = _counted(r["kind"] for r in ranks if r["kind"] != "cpu")
-    if kinds and target == "cpu" and not says_target:
+    kinds = [rank["kind"] for rank in ranks]
+    gpus = {kind for kind in set(kinds) if clusters.is_gpu(kind, cluster)}
+    if gpus:
         warn(
-            f"the cluster has {kinds}, and the step runs on this machine's "
-            'CPU instead: give wh.jit target="cuda", or target="cpu" if that '
-            "is meant"
+            f"the cluster has {_counted(k for k in kinds if k in gpus)}, and "
+            "the step runs on this machine's CPU instead: give wh.jit "
+            'target="cuda", or target="cpu" if that is meant'
         )
 
 
