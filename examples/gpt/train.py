@@ -97,16 +97,20 @@ def train(
     """One step for each batch; the parameters and the losses."""
     losses = []
     size = batches[0][:, 1:].size
-    start = time.perf_counter()
-    is_first = wh.process_index() == 0
-    with tqdm(batches, unit="step", disable=not is_first) as progress:
+    start = said = time.perf_counter()
+    # On a terminal alone; elsewhere there is a line every 10 seconds.
+    disable = None if wh.process_index() == 0 else True
+    with tqdm(batches, unit="step", disable=disable) as progress:
         for count, batch in enumerate(progress, 1):
             params, state, loss = program(params, state, batch)
             losses.append(float(loss))
-            rate = count * size / (time.perf_counter() - start)
-            progress.set_postfix_str(
-                f"loss {losses[-1]:.3f}, {rate:,.0f} tokens/s"
-            )
+            now = time.perf_counter()
+            rate = count * size / (now - start)
+            text = f"loss {losses[-1]:.3f}, {rate:,.0f} tokens/s"
+            progress.set_postfix_str(text)
+            if progress.disable and disable is None and now - said > 10:
+                print(f"step {count} of {len(batches)}: {text}")
+                said = now
     print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
     return params, losses
 

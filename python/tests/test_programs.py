@@ -475,6 +475,7 @@ def demo(*options, launcher=(sys.executable,)):
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "python"),
             "JAX_PLATFORMS": "cpu",
+            "WHALE_CACHE_DIR": "",
         },
     )
 

@@ -67,7 +67,10 @@ def changed_leaves(
         before: their leaves before it.
         result: what the step gives: what it returns is not lost.
     """
-    paths, _ = jax.tree.flatten_with_path(call)
+    try:
+        paths, _ = jax.tree.flatten_with_path(call)
+    except (TypeError, ValueError):
+        return []  # The step has made no tree of them, which is its business.
     if len(paths) == len(before) and all(
         leaf is old for (_, leaf), old in zip(paths, before)
     ):
