@@ -5,6 +5,7 @@ patterns, and the step computes what `jax.jit` computes. Judged by the plan, by
 results on ranks beside those of `jax.jit`, and by the texts of errors.
 """
 
+import os
 import threading
 
 import equinox as eqx
@@ -59,6 +60,35 @@ def equinox():
     return params, lambda p, x: jax.vmap(eqx.combine(p, static))(x)
 
 
+def haiku():
+    hk = pytest.importorskip("haiku")
+
+    def apply(x):
+        for i in range(4):
+            x = jax.nn.gelu(hk.Linear(16, name=f"layer_{i}")(x))
+        return hk.Linear(4, name="head")(x)
+
+    model = hk.without_apply_rng(hk.transform(apply))
+    return model.init(jax.random.key(0), X), model.apply
+
+
+def keras():
+    os.environ.setdefault("KERAS_BACKEND", "jax")
+    keras = pytest.importorskip("keras")
+    model = keras.Sequential(
+        [
+            keras.Input((16,)),
+            *(
+                keras.layers.Dense(16, name=f"layer_{i}", activation="gelu")
+                for i in range(4)
+            ),
+            keras.layers.Dense(4, name="head"),
+        ]
+    )
+    values = [variable.value for variable in model.trainable_variables]
+    return values, lambda p, x: model.stateless_call(p, [], x)[0]
+
+
 def step_of(apply):
     def step(params, x, y):
         def loss(params):
@@ -85,6 +115,8 @@ FRONT, BACK = wh.replicate(1, "front"), wh.replicate(1, "back")
         (linen, {"layer_[01]": FRONT, "Linen/layer_[23]": BACK, "head": BACK}),
         (of_nnx, {"layers/[01]": FRONT, "Nnx/**/[23]": BACK, "head": BACK}),
         (equinox, {"layers/[01]": FRONT, "layers/{2,3,4}": BACK}),
+        (haiku, {"layer_[01]": FRONT, "layer_[23]": BACK, "head": BACK}),
+        (keras, {"layer_[01]": FRONT, "layer_[23]": BACK, "head": BACK}),
     ],
 )
 def test_stages(make, patterns):
