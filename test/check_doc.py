@@ -4,8 +4,8 @@ An example is a block of MLIR (or of Python that prints some), a line that holds
 `whale-opt ARGUMENTS`, and the block that whale-opt makes of the first one.
 Without a first block, the example goes on from the one before. A line that says
 so leaves the module `@kernels` out. With `whale-compile ARGUMENTS` the second
-block is the remarks of --explain. A block of JSON in front is cluster.json.
---update writes what the tools make.
+block is the remarks of --explain and the table of task graphs. A block of JSON
+in front is cluster.json. --update writes what the tools make.
 """
 
 import os
@@ -58,8 +58,10 @@ def explain(arguments: list[str], text: str, folder: str) -> str:
     """What whale-compile says of its decisions."""
     pathlib.Path(folder, "step.mlir").write_text(text)
     command = ["whale-compile", "step.mlir", *arguments, "--explain"]
-    command += ["--target=none", "-o", "step.whale"]
-    return execute(command, folder=folder).replace(f"{folder}/", "")
+    command += ["--target=none"]
+    said = execute(command, folder=folder).replace(f"{folder}/", "")
+    _, _, decisions = said.partition("== decisions\n")
+    return decisions.replace("\n== task graphs\n", "")
 
 
 class Page:

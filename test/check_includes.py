@@ -16,6 +16,7 @@ ORDER = [
     "Cluster",
     "Placement",
     "ProgramFormat",
+    "Report",
     "Step",
     "Planner",
     "Support",
@@ -37,7 +38,7 @@ ORDER = [
 ]
 """A folder below include/whale, lib and unittests; `Runtime`: runtime/, too."""
 
-WITHOUT_LLVM = {"System", "Cluster", "ProgramFormat", "Runtime"}
+WITHOUT_LLVM = {"System", "Cluster", "ProgramFormat", "Report", "Runtime"}
 """What runs programs consists of these."""
 
 AGGREGATES = {"include/whale/Transforms/Passes.h"}

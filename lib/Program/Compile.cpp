@@ -77,6 +77,8 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
       report->memory =
           makeMemoryTable(module, *levels.getCluster(), step->needs);
   }
+  if (outDir.empty())
+    return success();
   if (options.onPass)
     options.onPass("emit");
   return emitProgram(module, emit, outDir);

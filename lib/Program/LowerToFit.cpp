@@ -348,6 +348,7 @@ LogicalResult Fitter::fail() {
 }
 
 LogicalResult Fitter::run(StringRef first) {
+  summary.addInput(module);
   Snapshot input = save(first);
   StringRef last = getLevels().back().name;
   if (failed(lower(first, last)))
@@ -383,6 +384,7 @@ LogicalResult Fitter::run(StringRef first) {
         << delayed;
   if (!needs.empty())
     emitRemark(module.getLoc()) << describeNeeds(needs, fit);
+  summary.addDevices(module, *cluster, needs);
   return success();
 }
 

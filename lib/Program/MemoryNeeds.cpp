@@ -19,7 +19,7 @@
 #include "whale/Program/MemoryNeeds.h"
 
 #include "ScratchNeeds.h"
-#include "TextTable.h"
+#include "whale/Report/TextTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"

@@ -17,10 +17,10 @@
 #include "MemoryTable.h"
 
 #include "ClassEmitter.h"
-#include "TextTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Report/TextTable.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/SourceLines.h"
 #include "llvm/ADT/MapVector.h"
@@ -77,7 +77,7 @@ using Rows = std::vector<std::vector<std::string>>;
 void addRow(Rows &rows, const std::string &what, const Sum &sum) {
   if (sum.bytes == 0)
     return;
-  rows.push_back({"", describeBytes(sum.bytes), what});
+  rows.push_back({"", describeBytes(double(sum.bytes)), what});
   if (sum.values > 1)
     rows.back().back() += " (" + std::to_string(sum.values) + " values)";
 }
@@ -134,11 +134,9 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     ArrayRef<int64_t> ranks = schedule.getRanks();
     const MemoryNeed &need = needOf(schedule);
     const DeviceKind &kind = cluster.kindOf(ranks.front());
-    text += ("memory of device" + Twine(ranks.size() > 1 ? "s " : " ") +
-             describeRanges(ranks) + " (" + kind.name +
-             ") at the peak: " + describeBytes(need.bytes) + " of " +
-             describeBytes(kind.memoryBytes) + "\n")
-                .str();
+    text += "memory of " + describeDevices(ranks.vec()) + " (" + kind.name +
+            ") at the peak: " + describeBytes(double(need.bytes)) + " of " +
+            describeBytes(double(kind.memoryBytes)) + "\n";
     Rows rows;
     Sums arguments;
     for (BlockArgument argument : schedule.getArguments())
@@ -151,11 +149,11 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     addRow(rows, "what products and convolutions take besides",
            {need.scratchBytes});
     addArena(rows, schedule);
-    text += alignColumns(rows);
+    text += alignColumns(std::move(rows));
   }
   if (classes.size() > mostClasses)
     text += "other devices need at most " +
-            describeBytes(needOf(classes[mostClasses]).bytes) + "\n";
+            describeBytes(double(needOf(classes[mostClasses]).bytes)) + "\n";
   return text;
 }
 

@@ -9,10 +9,17 @@
 #include "PlanSummary.h"
 
 #include "ClassEmitter.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Step/Costs.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/Schedule/StepTimes.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -24,8 +31,68 @@ static std::string print(Attribute attribute) {
   return text;
 }
 
+void PlanSummary::addInput(ModuleOp module) {
+  if (std::optional<int64_t> count = Config(module).getNumMicroBatches())
+    plan["micro_batches"] = *count;
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (!main)
+    return;
+  for (BlockArgument argument : main.getArguments())
+    if (auto dim = main.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                      kBatchDimAttr)) {
+      plan["samples"] =
+          cast<ShapedType>(argument.getType()).getDimSize(dim.getInt());
+      return;
+    }
+}
+
+/// The operations that compute most, of all TaskGraphs of a name.
+static llvm::StringMap<Operation *> findHeaviest(ModuleOp module) {
+  llvm::StringMap<std::pair<int64_t, Operation *>> most;
+  module.walk([&](TaskGraphOp graph) {
+    auto &[flops, heaviest] = most[graph.getName()];
+    for (Operation &op : graph.getBody().front().without_terminator())
+      if (int64_t own = opFlops(&op); own > flops)
+        std::tie(flops, heaviest) = std::pair(own, &op);
+  });
+  llvm::StringMap<Operation *> heaviest;
+  for (const auto &entry : most)
+    if (Operation *op = entry.second.second)
+      heaviest[entry.first()] = op;
+  return heaviest;
+}
+
+/// Which part of an operation's work each of `devices` does: of its elements,
+/// the part of the operand or result that the device has least of. One number
+/// where all do as much.
+static Json describeShares(Operation *op, ArrayRef<int64_t> devices) {
+  llvm::DenseMap<int64_t, double> parts;
+  for (Value value :
+       llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
+                           SmallVector<Value>(op->getResults()))) {
+    PlacementAttr attribute = getPlacement(value);
+    if (!attribute)
+      continue;
+    const Placement &placement = attribute.getValue();
+    double whole = double(volumeOf(placement.view()));
+    for (const Shard &shard : placement.shards()) {
+      double part = whole > 0 ? double(shard.box.volume()) / whole : 0;
+      double &least = parts.try_emplace(shard.device, part).first->second;
+      least = std::min(least, part);
+    }
+  }
+  Json list = Json::array();
+  for (int64_t device : devices)
+    list.push_back(std::round(parts.lookup(device) * 1e4) / 1e4);
+  if (llvm::all_of(list, [&](const Json &one) { return one == list.front(); }))
+    list = Json::array({list.front()});
+  return list;
+}
+
 void PlanSummary::addPlacement(ModuleOp module) {
   Json graphs = Json::array();
+  // Micro-batches and phases share the work alike.
+  llvm::StringMap<Operation *> heaviest = findHeaviest(module);
   module.walk([&](TaskGraphOp op) {
     Json json;
     json["name"] = op.getName().str();
@@ -38,6 +105,10 @@ void PlanSummary::addPlacement(ModuleOp module) {
         for (size_t i = 0; i < devices.getNumGroups(); ++i)
           groups.push_back(toJson(devices.getGroup(i)));
         json["devices"] = std::move(groups);
+        if (auto found = heaviest.find(op.getName()); found != heaviest.end()) {
+          json["shares"] = describeShares(found->second, devices.getDevices());
+          heaviest.erase(found);
+        }
       }
     if (op.getFlops())
       json["flops"] = *op.getFlops();
@@ -54,8 +125,8 @@ void PlanSummary::addPlacement(ModuleOp module) {
           argument.getArgNumber(), "whale.placement");
       arguments.push_back(
           {{"label", getLabel(argument.getLoc())},
-           {"placement",
-            placement ? Json(placement.getValue().str()) : Json()}});
+           {"placement", placement ? Json(placement.getValue().str()) : Json()},
+           {"bytes", getTensorBytes(argument.getType())}});
     }
   plan["arguments"] = std::move(arguments);
 }
@@ -96,6 +167,104 @@ void PlanSummary::addCollectives(ModuleOp module) {
     collectives[kind] = {{"count", total.first}, {"bytes", total.second}};
   plan["rank_classes"] = std::move(classes);
   plan["collectives"] = std::move(collectives);
+}
+
+namespace {
+
+/// Writes the timelines of devices: pieces with begin and end, in parts of a
+/// step, the number of a name, and the micro-batch where there is one.
+class TimelineWriter {
+public:
+  explicit TimelineWriter(double stepSeconds) : stepSeconds(stepSeconds) {}
+
+  Json write(ArrayRef<TimedPiece> pieces);
+  Json takeNames() { return std::move(names); }
+
+  /// What a picture can show. Of longer timelines neighbours become one, and
+  /// classes of devices beyond the first ones have none.
+  static constexpr size_t mostPieces = 512, mostDevices = 16;
+  /// Parts of a step.
+  static constexpr int64_t end = 100000;
+
+private:
+  double stepSeconds;
+  Json names = Json::array();
+  std::map<std::string, size_t> numbers;
+};
+
+} // namespace
+
+Json TimelineWriter::write(ArrayRef<TimedPiece> pieces) {
+  size_t together = pieces.size() / mostPieces + 1;
+  auto scaled = [&](double seconds) {
+    return std::llround(seconds / stepSeconds * double(end));
+  };
+  Json list = Json::array();
+  for (size_t i = 0; i < pieces.size(); i += together) {
+    const TimedPiece &first = pieces[i],
+                     &last = pieces[std::min(i + together, pieces.size()) - 1];
+    auto [it, isNew] = numbers.try_emplace(first.what, names.size());
+    if (isNew)
+      names.push_back(first.what);
+    Json piece = {scaled(first.begin), scaled(last.end), it->second};
+    if (first.moment)
+      piece.push_back(*first.moment);
+    list.push_back(std::move(piece));
+  }
+  return list;
+}
+
+static Json describeNeed(const MemoryNeed &need) {
+  int64_t others = need.bytes - need.argumentBytes - need.resultBytes -
+                   need.constantBytes - need.scratchBytes;
+  Json held = Json::object();
+  for (auto [what, bytes] :
+       {std::pair{"arguments", need.argumentBytes},
+        {"results that replace no argument", need.resultBytes},
+        {"constants", need.constantBytes},
+        {"activations and gradients", others},
+        {"scratch of products and convolutions", need.scratchBytes}})
+    if (bytes > 0)
+      held[what] = bytes;
+  return held;
+}
+
+void PlanSummary::addDevices(ModuleOp module, const Cluster &cluster,
+                             ArrayRef<MemoryNeed> needs) {
+  std::optional<StepTimes> times = findStepTimes(module);
+  if (!times)
+    return;
+  plan["step_time_s"] = times->seconds;
+  TimelineWriter timeline(times->seconds);
+  Json devices = Json::array();
+  for (const auto &[number, device] : llvm::enumerate(times->devices)) {
+    int64_t first = device.ranks.front();
+    Json json = {{"ranks", toJson(device.ranks)},
+                 {"kind", cluster.kindOf(first).name},
+                 {"memory_bytes", cluster.kindOf(first).memoryBytes}};
+    if (!needs.empty()) {
+      json["peak_memory_bytes"] = needs[first].bytes;
+      json["memory"] = describeNeed(needs[first]);
+    }
+    json["compute_s"] = device.computeSeconds;
+    json["communication_s"] = device.communicationSeconds;
+    json["idle_s"] = device.idleSeconds;
+    if (number < TimelineWriter::mostDevices && times->seconds > 0) {
+      json["computed"] = timeline.write(device.computed);
+      json["transferred"] = timeline.write(device.transferred);
+    }
+    devices.push_back(std::move(json));
+  }
+  plan["devices"] = std::move(devices);
+  plan["timeline_names"] = timeline.takeNames();
+  plan["timeline_end"] = TimelineWriter::end;
+  Json links = Json::array();
+  for (const LinkLoad &link : times->links)
+    links.push_back({{"name", link.name},
+                     {"count", link.transfers},
+                     {"bytes", link.bytes},
+                     {"seconds", link.seconds}});
+  plan["links"] = std::move(links);
 }
 
 } // namespace whale

@@ -11,19 +11,26 @@
 
 #include "Json.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "whale/Cluster/Cluster.h"
+#include "whale/Program/MemoryNeeds.h"
 #include "whale/System/Json.h"
 
 namespace whale {
 
 /// Collects the manifest's `plan` from the levels that a module goes through:
 /// TaskGraphs with strategies and devices, the placement of each argument,
-/// collectives by kind.
+/// collectives by kind, and what each device needs and spends its time with.
 class PlanSummary {
 public:
+  /// From a module as it is read.
+  void addInput(mlir::ModuleOp module);
   /// From a placed module (level 3).
   void addPlacement(mlir::ModuleOp module);
   /// From a partitioned module (level 4).
   void addCollectives(mlir::ModuleOp module);
+  /// From a module at the last level, and what its devices need.
+  void addDevices(mlir::ModuleOp module, const Cluster &cluster,
+                  llvm::ArrayRef<MemoryNeed> needs);
 
   std::string str() const { return system::printJson(plan); }
 

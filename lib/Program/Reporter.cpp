@@ -14,6 +14,8 @@
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/Twine.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace whale {
@@ -75,10 +77,22 @@ void Reporter::error(const std::string &location, const std::string &text) {
   failed = true;
 }
 
+/// What is said of several places alike, as of the layers of a model, is said
+/// once, of the first.
 void Reporter::passOn() {
-  for (const CompileMessage &message : held)
-    handler(message);
+  std::vector<CompileMessage> said;
+  std::map<std::pair<CompileMessage::Severity, std::string>, size_t> numbers;
+  for (CompileMessage &message : held) {
+    auto [it, isNew] =
+        numbers.try_emplace({message.severity, message.text}, said.size());
+    if (isNew)
+      said.push_back(std::move(message));
+    else
+      ++said[it->second].count;
+  }
   held.clear();
+  for (const CompileMessage &message : said)
+    handler(message);
 }
 
 void Reporter::hold(CompileMessage::Severity severity, StringRef location,

@@ -24,7 +24,7 @@ namespace {
 class Simulation {
 public:
   explicit Simulation(const std::vector<RankQueue> &queues);
-  std::optional<std::vector<double>> run();
+  std::optional<std::vector<RankTimes>> run();
 
 private:
   struct Rank {
@@ -35,8 +35,9 @@ private:
     size_t started = 0, begun = 0;
     /// When the last part that has begun is over.
     double linksFree = 0;
-    /// By part: when it was posted, and when it is over.
-    std::vector<double> posted, ends;
+    /// By part: when it was posted.
+    std::vector<double> posted;
+    RankTimes times;
   };
   struct Transfer {
     std::vector<size_t> ranks;
@@ -60,7 +61,8 @@ Simulation::Simulation(const std::vector<RankQueue> &queues) {
     Rank &rank = ranks.emplace_back();
     rank.queue = &queue;
     rank.posted.resize(queue.parts.size());
-    rank.ends.resize(queue.parts.size());
+    rank.times.items.resize(queue.items.size());
+    rank.times.parts.resize(queue.parts.size());
     for (const TransferPart &part : queue.parts) {
       transfers.resize(std::max(transfers.size(), part.transfer + 1));
       transfers[part.transfer].ranks.push_back(number);
@@ -89,7 +91,7 @@ void Simulation::begin(size_t number) {
     Rank &rank = ranks[participant];
     size_t part = rank.begun++;
     rank.linksFree = begin + rank.queue->parts[part].seconds;
-    rank.ends[part] = rank.linksFree;
+    rank.times.parts[part] = {begin, rank.linksFree};
     runnable.push_back(participant);
     reachHead(rank);
   }
@@ -99,6 +101,7 @@ void Simulation::advance(size_t number) {
   Rank &rank = ranks[number];
   for (; rank.next < rank.queue->items.size(); ++rank.next) {
     const QueueItem &item = rank.queue->items[rank.next];
+    double begin = rank.clock;
     switch (item.kind) {
     case QueueItem::Kind::Compute:
       rank.clock += item.seconds;
@@ -113,13 +116,15 @@ void Simulation::advance(size_t number) {
       assert(item.part < rank.started && "waits follow starts");
       if (item.part >= rank.begun)
         return;
-      rank.clock = std::max(rank.clock, rank.ends[item.part]) + item.seconds;
+      rank.clock =
+          std::max(rank.clock, rank.times.parts[item.part].end) + item.seconds;
       break;
     }
+    rank.times.items[rank.next] = {begin, rank.clock};
   }
 }
 
-std::optional<std::vector<double>> Simulation::run() {
+std::optional<std::vector<RankTimes>> Simulation::run() {
   while (!runnable.empty() || !ready.empty()) {
     std::vector<size_t> &list = ready.empty() ? runnable : ready;
     bool isTransfer = !ready.empty();
@@ -130,20 +135,32 @@ std::optional<std::vector<double>> Simulation::run() {
     else
       advance(number);
   }
-  std::vector<double> seconds;
-  for (const Rank &rank : ranks) {
+  std::vector<RankTimes> times;
+  for (Rank &rank : ranks) {
     if (rank.next != rank.queue->items.size())
       return std::nullopt;
-    seconds.push_back(rank.clock);
+    rank.times.seconds = rank.clock;
+    times.push_back(std::move(rank.times));
   }
-  return seconds;
+  return times;
 }
 
 } // namespace
 
+std::optional<std::vector<RankTimes>>
+timeQueues(const std::vector<RankQueue> &ranks) {
+  return Simulation(ranks).run();
+}
+
 std::optional<std::vector<double>>
 rankSeconds(const std::vector<RankQueue> &ranks) {
-  return Simulation(ranks).run();
+  std::optional<std::vector<RankTimes>> times = timeQueues(ranks);
+  if (!times)
+    return std::nullopt;
+  std::vector<double> seconds;
+  for (const RankTimes &rank : *times)
+    seconds.push_back(rank.seconds);
+  return seconds;
 }
 
 } // namespace whale

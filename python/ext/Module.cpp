@@ -40,5 +40,6 @@ NB_MODULE(_whale, module) {
   whale::python::bindArrayClass(module);
   whale::python::bindJob(module);
   whale::python::bindProgram(module);
+  whale::python::bindReport(module);
   whale::python::bindFiles(module);
 }

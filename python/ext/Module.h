@@ -22,6 +22,7 @@ void bindArrayClass(nanobind::module_ &module);
 void bindJob(nanobind::module_ &module);
 void bindFiles(nanobind::module_ &module);
 void bindProgram(nanobind::module_ &module);
+void bindReport(nanobind::module_ &module);
 
 } // namespace whale::python
 

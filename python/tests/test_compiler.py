@@ -9,6 +9,7 @@ of 200,000 operations, another overflows a real stack.
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -86,11 +87,13 @@ def test_diagnostics(tmp_path, temporary_files, capfd):
 def test_remarks(tmp_path, temporary_files, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     said = "\n".join(
-        compile_text("p.whale", explain=True, dump_phases_to="phases")
+        compile_text("p.whale", explain="all", dump_phases_to="phases")
     )
     assert capfd.readouterr() == ("", "")
-    remarks, _, table = said.partition("task graph  ")
-    assert all("remark: " in line for line in remarks.splitlines())
+    summary, remarks, table = re.split(r"== (?:decisions|task graphs)\n", said)
+    assert summary.startswith("== summary\nstep  ")
+    assert "\n== memory\nmemory of device 0 (cpu) at the peak: " in summary
+    assert all("remark: " in line for line in remarks.split("\n") if line)
     assert table.splitlines()[-1].startswith("collectives of a step: ")
     assert (tmp_path / "p.whale" / "manifest.json").exists()
     assert (tmp_path / "phases" / "00-input.mlir").exists()

@@ -202,7 +202,7 @@ def test_expected_memory(model, cluster, config, capfd):
     step = wh.jit(
         train_step, cluster=cluster, donate_argnums=0, batch_argnums=1
     )
-    step.lower(params, x).compile(explain=True)
+    step.lower(params, x).compile(explain="all")
     needed, expected = re.search(
         r"needs most, (\d+) bytes, (\d+) were expected", capfd.readouterr().err
     ).groups()
@@ -218,7 +218,7 @@ def test_scratch_is_expected(capfd):
     step = wh.jit(
         jax.grad(loss), cluster=cluster, donate_argnums=0, batch_argnums=1
     )
-    step.lower(params, x).compile(explain=True)
+    step.lower(params, x).compile(explain="all")
     said = capfd.readouterr().err
     needed, expected = re.search(
         r"needs most, (\d+) bytes, (\d+) were expected", said
@@ -247,7 +247,7 @@ def test_stages_are_cut_again(capfd):
     step = wh.jit(
         train_step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=2
     )
-    step.lower(params, params, x[:48]).compile(explain=True)
+    step.lower(params, params, x[:48]).compile(explain="all")
     assert "memory: decided again" in capfd.readouterr().err
 
 

@@ -21,6 +21,7 @@ from whale.lowering import Lowered, from_local_data
 from whale.nnx_steps import nnx_jit
 from whale.patterns import scopes
 from whale.placement import Placement
+from whale.plan import Plan, explain
 from whale.primitives import cluster, pipeline, replica, stage
 from whale.program import Program, load
 from whale.strategies import replicate, set_default_strategy, split
@@ -36,11 +37,13 @@ __all__ = [
     "Config",
     "Lowered",
     "Placement",
+    "Plan",
     "Program",
     "RuntimeError",
     "WhaleError",
     "WhaleWarning",
     "cluster",
+    "explain",
     "from_local_data",
     "gather",
     "init",

@@ -53,21 +53,18 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def explain(words: Sequence[str]) -> int:
     """Runs the compiler without generating code, and prints its decisions."""
-    from whale import compiler, files
+    from whale import compiler
 
     def is_given(option: str) -> bool:
         return any(word.split("=")[0].lstrip("-") == option for word in words)
 
     more = [] if is_given("target") else ["--target=none"]
     more += [] if is_given("explain") else ["--explain"]
-    with files.ScratchDirectory() as place:
-        if not is_given("o"):
-            more.append(f"-o={os.path.join(place, 'plan.whale')}")
-        try:
-            done = subprocess.run([compiler.PATH, *words, *more], check=False)
-        except OSError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 1
+    try:
+        done = subprocess.run([compiler.PATH, *words, *more], check=False)
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return done.returncode
 
 

@@ -99,6 +99,12 @@ class Step:
 def stop_steps(steps: Sequence[Step]) -> None:
     """Ends steps, and waits until they have left."""
 
+def summarize_plan(plan: str) -> str:
+    """A plan, given as JSON, in at most ten lines."""
+
+def plan_page(plan: str) -> str:
+    """A plan, given as JSON, as one page of HTML."""
+
 class Program:
     """A program directory in memory, with the threads of its ranks."""
 

@@ -10,6 +10,7 @@ at once.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -32,6 +33,10 @@ _PASS = b'{"pass":"'
 _FRAME = re.compile(r" *#?\d+ +\S+ +0x|Stack dump without symbol names")
 
 
+EXPLANATIONS = ("summary", "memory", "all")
+"""What `compile` may be asked to explain."""
+
+
 def compile(
     text: str,
     cluster: str,
@@ -39,31 +44,71 @@ def compile(
     *,
     target: str,
     dump_phases_to: str = "",
-    explain: bool = False,
+    explain: str = "",
     on_pass: Callable[[str], None] = lambda name: None,
 ) -> list[str]:
     """Compiles annotated StableHLO into the program directory `path`.
 
     `cluster` is a cluster file's path, its text, or a number of CPU ranks;
     `on_pass` is called with the name of each pass that begins. Returns the
-    lines of warnings and remarks.
+    lines of warnings, and of what `explain` asks for.
 
     Raises:
         CompileError: with the compiler's diagnostics, or what ended it.
         WhaleError: where it cannot be started.
     """
-    options = [
-        "step.mlir",
-        f"-o={os.path.abspath(path)}",
-        f"--cluster={cluster}",
-        f"--target={target}",
-        "--messages=json",
-        f"--parent={os.getpid()}",
-    ]
+    options = [f"-o={os.path.abspath(path)}", f"--target={target}"]
     if dump_phases_to:
         options.append(f"--dump-phases-to={os.path.abspath(dump_phases_to)}")
     if explain:
-        options.append("--explain")
+        options.append(f"--explain={explain}")
+    said = _compile(text, cluster, options, on_pass)
+    # Where this process ignores the ends of its children, none has a status.
+    if not os.path.exists(os.path.join(path, "manifest.json")):
+        raise CompileError(_describe_end(said))
+    return said.notes
+
+
+def plan(text: str, cluster: str, target: str) -> dict[str, Any]:
+    """What `compile` would decide; no code is generated, and nothing written.
+
+    Raises: as `compile`.
+    """
+    options = [f"--target={target}", "--explain=json"]
+    said = _compile(text, cluster, options, lambda name: None)
+    if said.plan is None:
+        raise CompileError(_describe_end(said))
+    return said.plan
+
+
+@dataclasses.dataclass
+class _Said:
+    """What the compiler said, and how it ended."""
+
+    status: int
+    errors: list[str]
+    # All other messages.
+    notes: list[str]
+    # What it wrote to standard error.
+    tail: str
+    last_pass: str = ""
+    plan: dict[str, Any] | None = None
+
+
+def _compile(
+    text: str,
+    cluster: str,
+    options: list[str],
+    on_pass: Callable[[str], None],
+) -> _Said:
+    """Runs the compiler, and raises what it says is wrong."""
+    options = [
+        "step.mlir",
+        f"--cluster={cluster}",
+        "--messages=json",
+        f"--parent={os.getpid()}",
+        *options,
+    ]
     with files.ScratchDirectory() as place:
         # A cluster may be longer than an argument of a command.
         _write(place, "options", "\n".join(map(_quoted, options)))
@@ -71,14 +116,15 @@ def compile(
         with open(os.path.join(place, "stderr"), "w+b") as stderr:
             output, status = _run([PATH, "@options"], place, stderr, on_pass)
             stderr.seek(0)
-            said = stderr.read().decode(errors="replace")
-    errors, notes, last_pass = _read(output)
-    if errors:
-        raise CompileError("\n".join(errors))
-    # Where this process ignores the ends of its children, none has a status.
-    if status != 0 or not os.path.exists(os.path.join(path, "manifest.json")):
-        raise CompileError(_describe_end(status, last_pass, said))
-    return [*notes, *said.splitlines()]
+            tail = stderr.read().decode(errors="replace")
+    said = _Said(status, [], [], tail)
+    _read(output, said)
+    said.notes += tail.splitlines()
+    if said.errors:
+        raise CompileError("\n".join(said.errors))
+    if status != 0:
+        raise CompileError(_describe_end(said))
+    return said
 
 
 def _write(place: str, name: str, text: str) -> None:
@@ -149,31 +195,33 @@ def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
         os.killpg(process.pid, number)
 
 
-def _read(output: bytes) -> tuple[list[str], list[str], str]:
-    """The errors, the other messages, and the last pass that began."""
-    errors: list[str] = []
-    notes: list[str] = []
-    last_pass = ""
+def _read(output: bytes, said: _Said) -> None:
+    """Takes in the lines that the compiler wrote."""
     for line in output.decode(errors="replace").splitlines():
         try:
             message = json.loads(line)
         except ValueError:
             continue  # Cut off where the compiler was ended.
         if "pass" in message:
-            last_pass = message["pass"]
+            said.last_pass = message["pass"]
             continue
         if "table" in message:
             # Of an error, or of a program.
-            (errors or notes).extend(message["table"].splitlines())
+            lines = message["table"].splitlines()
+            (said.errors or said.notes).extend(lines)
+            continue
+        if "plan" in message:
+            said.plan = message["plan"]
             continue
         where = f"{message['location']}: " if message["location"] else ""
-        said = f"{where}{message['severity']}: {message['text']}"
-        (errors if message["severity"] == "error" else notes).append(said)
-    return errors, notes, last_pass
+        text = f"{where}{message['severity']}: {message['text']}"
+        is_error = message["severity"] == "error"
+        (said.errors if is_error else said.notes).append(text)
 
 
-def _describe_end(status: int, last_pass: str, said: str) -> str:
+def _describe_end(said: _Said) -> str:
     """A diagnostic for a compiler that has ended without one."""
+    status = said.status
     if status >= 0:
         how = f"the compiler ended with status {status}"
     else:
@@ -181,8 +229,8 @@ def _describe_end(status: int, last_pass: str, said: str) -> str:
         how = f"the compiler was ended by {known.get(-status, -status)}"
         if status == -signal.SIGKILL:
             how += " (as the system does where memory is short)"
-    if last_pass:
-        how += f"; the last pass that it began is {last_pass}"
-    lines = [line for line in said.splitlines() if not _FRAME.match(line)]
+    if said.last_pass:
+        how += f"; the last pass that it began is {said.last_pass}"
+    lines = [line for line in said.tail.splitlines() if not _FRAME.match(line)]
     tail = lines[-_TAIL_LINES:]
     return "\n".join([f"error: {how}", *tail])

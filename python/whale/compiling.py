@@ -16,7 +16,7 @@ def compile(
     target: str,
     name: str,
     dump_phases_to: str = "",
-    explain: bool = False,
+    explain: str = "",
 ) -> None:
     """Makes the program directory `path`; what is said goes to standard error.
 
@@ -27,7 +27,7 @@ def compile(
         target: as of ``whale-compile``.
         name: of the step, for the progress.
         dump_phases_to: as of `Lowered.compile`; the cache is left out then.
-        explain: likewise.
+        explain: as of `compiler.compile`; likewise.
 
     Raises:
         CompileError, WhaleError: as `compiler.compile`.

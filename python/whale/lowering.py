@@ -24,6 +24,7 @@ from jax.interpreters import mlir
 from whale import (
     batches,
     clusters,
+    compiler,
     compiling,
     config,
     distributed,
@@ -36,6 +37,7 @@ from whale.inferred import infer_batch
 from whale.matching import only_longest_match
 from whale.options import Options
 from whale.parameters import Parameter
+from whale.plan import Plan
 from whale.program import Program
 from whale.signature import Leaf, Signature
 from whale.tracebacks import api_boundary
@@ -114,7 +116,7 @@ class Lowered:
         self,
         *,
         dump_phases_to: str | os.PathLike[str] | None = None,
-        explain: bool = False,
+        explain: bool | str = False,
     ) -> Program:
         """Compiles the step for its cluster, or gives what is compiled.
 
@@ -123,7 +125,9 @@ class Lowered:
         Args:
             dump_phases_to: a directory for the text of each level of the IR.
                 It is compiled anew, as with `explain`.
-            explain: print the compiler's decisions to standard error.
+            explain: print to standard error what the compiler decided:
+                ``"summary"`` (or True) in ten lines, ``"memory"`` what is held
+                where at the peak, ``"all"`` both and each decision.
 
         Raises:
             CompileError: with the compiler's diagnostics, or what ended it.
@@ -131,23 +135,24 @@ class Lowered:
         """
         if dump_phases_to is None and not explain:
             return self.program()
-        return self._compile(os.fspath(dump_phases_to or ""), explain)
+        what = explain if isinstance(explain, str) else "summary" * explain
+        if what and what not in compiler.EXPLANATIONS:
+            raise ValueError(
+                f"explain must be True, or one of "
+                f"{', '.join(compiler.EXPLANATIONS)}, not {explain!r}"
+            )
+        return self._compile(os.fspath(dump_phases_to or ""), what)
 
     def program(self) -> Program:
         """The step compiled without further options, once."""
         if self._program is None:
             self._program = self._owner.find()
         if self._program is None:
-            self._program = self._owner.keep(self._compile("", False))
+            self._program = self._owner.keep(self._compile("", ""))
         return self._program
 
-    def _compile(self, dump_phases_to: str, explain: bool) -> Program:
-        if self._cluster is None:
-            raise ValueError(
-                "no cluster to compile for: give wh.jit a cluster= (a path, a "
-                "dictionary, or the number of CPU ranks)"
-            )
-        cluster = self._cluster
+    def _compile(self, dump_phases_to: str, explain: str) -> Program:
+        cluster = self._given_cluster(self._cluster)
         directory = files.ScratchDirectory()
         path = os.path.join(directory.path, "program.whale")
 
@@ -188,6 +193,34 @@ class Lowered:
             f"<whale.Lowered {self.name!r} for "
             f"{clusters.described(self._cluster)}: {state}>"
         )
+
+    def plan(self, *, cluster: clusters.ClusterLike | None = None) -> Plan:
+        """What the compiler would decide; nothing is compiled.
+
+        Args:
+            cluster: what to plan for, in place of the step's own.
+
+        Raises: as `compile`.
+        """
+        cluster = self._given_cluster(
+            self._cluster if cluster is None else cluster
+        )
+        return Plan(
+            compiler.plan(
+                self._text, clusters.cluster_argument(cluster), self._target
+            )
+        )
+
+    @staticmethod
+    def _given_cluster(
+        cluster: clusters.ClusterLike | None,
+    ) -> clusters.ClusterLike:
+        if cluster is None:
+            raise ValueError(
+                "no cluster to compile for: give wh.jit a cluster= (a path, a "
+                "dictionary, or the number of CPU ranks)"
+            )
+        return cluster
 
     def _describe(self) -> str:
         """The step and its batch, where processes compare what they compile."""

@@ -26,6 +26,7 @@ from whale import analysis, distributed, files, native, steps
 from whale.array import Array, Kind, array_class
 from whale.dtypes import element_name
 from whale.errors import RuntimeError
+from whale.plan import Plan
 from whale.recording import Recording
 from whale.signature import Leaf, Signature, host_value
 from whale.strategies import COUNT, is_count
@@ -134,13 +135,13 @@ class Program:
             for rank in entry["ranks"]
         }
 
-    @property
-    def plan(self) -> dict[str, Any]:
+    @functools.cached_property
+    def plan(self) -> Plan:
         """What the compiler decided: task graphs, shares, collectives.
 
         Empty where the program directory doesn't say.
         """
-        return self._manifest.get("plan", {})
+        return Plan(self._manifest.get("plan") or {})
 
     @property
     def manifest(self) -> dict[str, Any]:

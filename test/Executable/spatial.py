@@ -159,7 +159,7 @@ def check(case):
         step, cluster=case.cluster, donate_argnums=0, batch_argnums=1
     )
     with contextlib.redirect_stderr(io.StringIO()) as said:
-        program = whale.lower(case.params, x).compile(explain=True)
+        program = whale.lower(case.params, x).compile(explain="all")
     lines = said.getvalue().splitlines()
     first = next(line for line in lines if "argument 0" in line)
     is_spatial = "(spatial:" in first.split(";")[0]

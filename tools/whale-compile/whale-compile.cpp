@@ -15,7 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Program/Compile.h"
-#include "whale/Program/PlanTable.h"
+#include "whale/Report/PlanPage.h"
+#include "whale/Report/PlanText.h"
 #include "whale/Runtime/Libraries.h"
 #include "whale/Support/LLVMTool.h"
 #include "whale/Support/ReadFile.h"
@@ -85,10 +86,13 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     dumpPhasesTo("dump-phases-to", cl::desc("Write each level of the IR there"),
                  cl::value_desc("DIR"), cl::cat(category));
-static cl::opt<std::string> explain("explain", cl::ValueOptional,
-                                    cl::desc("Print what was decided and why"),
-                                    cl::value_desc("text|json|memory"),
-                                    cl::init("off"), cl::cat(category));
+static cl::opt<std::string>
+    explain("explain", cl::ValueOptional,
+            cl::desc("Print what was decided and why: ten lines, what is held "
+                     "where, everything (the default), a page with pictures, "
+                     "or the plan"),
+            cl::value_desc("summary|memory|all|html|json"), cl::init("off"),
+            cl::cat(category));
 static cl::opt<std::string> gpuArch("gpu-arch",
                                     cl::desc("Architecture of a cuda program"),
                                     cl::value_desc("sm_90"), cl::cat(category));
@@ -120,11 +124,18 @@ static void printJson(json::Object object) {
   outs().flush();
 }
 
+/// The text, and how often it was said.
+static std::string textOf(const CompileMessage &message) {
+  return message.count > 1
+             ? message.text + " (\u00d7 " + std::to_string(message.count) + ")"
+             : message.text;
+}
+
 static void printAsJson(const CompileMessage &message) {
   static constexpr const char *severities[] = {"error", "warning", "remark"};
   printJson(json::Object{{"severity", severities[message.severity]},
                          {"location", message.location},
-                         {"text", message.text}});
+                         {"text", textOf(message)}});
   if (!message.table.empty())
     printJson(json::Object{{"table", message.table}});
 }
@@ -136,27 +147,72 @@ static bool endWith(pid_t parent) {
   return getppid() == parent;
 }
 
-/// Prints what the compiler said on standard output.
-static void printExplanation(ArrayRef<CompileMessage> remarks, StringRef plan,
-                             StringRef table, bool asJson) {
-  if (!asJson) {
-    for (const CompileMessage &remark : remarks)
-      outs() << remark.location << (remark.location.empty() ? "" : ": ")
-             << "remark: " << remark.text << "\n";
-    outs() << table;
-    return;
-  }
-  json::Array list;
+/// What there may be to explain, in the order of its sections.
+struct Explanation {
+  ArrayRef<CompileMessage> remarks;
+  const whale::CompileReport &report;
+
+  std::string text() const;
+  json::Object object() const;
+
+private:
+  std::string all() const;
+};
+
+/// The text that was asked for; none if it is JSON.
+std::string Explanation::text() const {
+  if (explain == "summary")
+    return whale::makeSummary(report.plan);
+  if (explain == "memory")
+    return report.memory;
+  if (explain == "html")
+    return whale::makePlanPage(report.plan);
+  return explain == "json" ? "" : all();
+}
+
+std::string Explanation::all() const {
+  std::string text = "== summary\n" + whale::makeSummary(report.plan);
+  if (!report.memory.empty())
+    text += "\n== memory\n" + report.memory;
+  text += "\n== decisions\n";
   for (const CompileMessage &remark : remarks)
-    list.push_back(
-        json::Object{{"location", remark.location}, {"message", remark.text}});
-  Expected<json::Value> parsed = json::parse(plan);
-  json::Object object{{"remarks", std::move(list)}};
-  if (parsed)
-    object["plan"] = std::move(*parsed);
+    text += remark.location + (remark.location.empty() ? "" : ": ") +
+            "remark: " + textOf(remark) + "\n";
+  return text + "\n== task graphs\n" + whale::makePlanTable(report.plan);
+}
+
+json::Object Explanation::object() const {
+  json::Object object;
+  Expected<json::Value> plan = json::parse(report.plan);
+  if (plan)
+    object["plan"] = std::move(*plan);
   else
-    consumeError(parsed.takeError());
-  outs() << formatv("{0:2}", json::Value(std::move(object))) << "\n";
+    consumeError(plan.takeError());
+  // Else each was a message.
+  if (messages == "json")
+    return object;
+  json::Array list;
+  for (const CompileMessage &remark : remarks) {
+    json::Object object{{"location", remark.location},
+                        {"message", remark.text}};
+    if (remark.count > 1)
+      object["count"] = int64_t(remark.count);
+    list.push_back(std::move(object));
+  }
+  object["remarks"] = std::move(list);
+  return object;
+}
+
+/// Prints what was asked for on standard output.
+static void printExplanation(const Explanation &explanation, bool asJson) {
+  if (std::string text = explanation.text(); !text.empty() && asJson)
+    printJson(json::Object{{"table", text}});
+  else if (!text.empty())
+    outs() << text;
+  else if (asJson)
+    printJson(explanation.object());
+  else if (explain == "json")
+    outs() << formatv("{0:2}", json::Value(explanation.object())) << "\n";
 }
 
 /// Says which option is missing, given twice or has no value that it can have;
@@ -169,7 +225,7 @@ static bool checkOptions() {
   // cl::Required would print a message of another form.
   if (input.empty())
     return failed("no FILE.mlir is given");
-  if (output.empty())
+  if (output.empty() && target != "none" && !explain.getNumOccurrences())
     return failed("no output is given: -o OUT.whale");
   if (cluster.empty())
     return failed("no cluster is given: --cluster=C.json or a number of ranks");
@@ -182,9 +238,12 @@ static bool checkOptions() {
     if (option->getNumOccurrences() && option->empty() && option != &explain)
       return failed(name + " has no value");
   }
-  if (explain != "off" && !explain.empty() && explain != "text" &&
-      explain != "json" && explain != "memory")
-    return failed("--explain: '" + explain + "' is none of text, json, memory");
+  if (explain.getNumOccurrences() && explain.empty())
+    explain = "all";
+  if (!is_contained({"off", "summary", "memory", "all", "html", "json"},
+                    StringRef(explain)))
+    return failed("--explain: '" + explain +
+                  "' is none of summary, memory, all, html, json");
   if (messages != "json" && messages != "text")
     return failed("--messages: '" + messages + "' is neither text nor json");
   if (parent.getNumOccurrences() && !endWith(parent))
@@ -224,8 +283,8 @@ static std::optional<whale::CompileOptions> readOptions() {
   options.tf32 = tf32;
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
-  options.explainMemory = explain == "memory";
-  options.explain = explain != "off" && !options.explainMemory;
+  options.explainMemory = explain == "memory" || explain == "all";
+  options.explain = explain == "all" || explain == "json";
   options.leavesMemory = true;
   if (messages == "json")
     options.onPass = [](StringRef pass) {
@@ -253,28 +312,24 @@ int main(int argc, char **argv) {
   std::vector<CompileMessage> remarks;
   whale::CompileReport report;
   auto handler = [&](const CompileMessage &message) {
-    if (asJson)
-      return printAsJson(message);
-    if (message.severity == CompileMessage::Remark)
+    bool isRemark = message.severity == CompileMessage::Remark;
+    // What is one text in the end has them in it.
+    if (isRemark && (!asJson || explain != "json"))
       remarks.push_back(message);
+    else if (asJson)
+      printAsJson(message);
     else if (message.severity == CompileMessage::Error)
       fail(message.location, message.text);
     else
       errs() << message.location << (message.location.empty() ? "" : ": ")
-             << "warning: " << message.text << "\n";
-    errs() << message.table;
+             << "warning: " << textOf(message) << "\n";
+    if (!asJson)
+      errs() << message.table;
   };
   if (failed(whale::compileProgram((*buffer)->getBuffer(), input, *options,
                                    output, handler, &report)))
     return 1;
-  std::string table = options->explainMemory ? report.memory
-                      : options->explain     ? whale::makePlanTable(report.plan)
-                                             : "";
-  if (asJson && !table.empty())
-    printJson(json::Object{{"table", std::move(table)}});
-  else if (options->explain)
-    printExplanation(remarks, report.plan, table, explain == "json");
-  else
-    outs() << table;
+  if (explain != "off")
+    printExplanation({remarks, report}, asJson);
   return whale::LLVMTool::flushOutput() ? 0 : 1;
 }

@@ -116,6 +116,24 @@ TEST(QueueModel, PartsMayEndAtDifferentTimes) {
             (Seconds{1, 4, 2}));
 }
 
+TEST(QueueModel, PeriodsOfItemsAndParts) {
+  // The first rank waits from 2 to 4 for what the second posts at 3, and works
+  // for 0.5 s in the wait.
+  auto times = timeQueues({Queue().start(0, 1).compute(2).wait(0, 0.5),
+                           Queue().compute(3).start(0, 1).wait(0)});
+  ASSERT_TRUE(times);
+  const RankTimes &first = times->front();
+  EXPECT_EQ(first.seconds, 4.5);
+  ASSERT_EQ(first.items.size(), 3u);
+  EXPECT_EQ(first.items[1].begin, 0);
+  EXPECT_EQ(first.items[1].end, 2);
+  EXPECT_EQ(first.items[2].begin, 2);
+  EXPECT_EQ(first.items[2].end, 4.5);
+  ASSERT_EQ(first.parts.size(), 1u);
+  EXPECT_EQ(first.parts[0].begin, 3);
+  EXPECT_EQ(first.parts[0].end, 4);
+}
+
 TEST(QueueModel, ACircleHasNoTime) {
   EXPECT_EQ(rankSeconds({Queue().start(0, 1).start(1, 1).wait(0),
                          Queue().start(1, 1).start(0, 1).wait(0)}),

@@ -85,12 +85,14 @@ struct CompileOptions {
 /// What the compiler says: one error at most, and remarks if asked for.
 struct CompileMessage {
   enum Severity { Error, Warning, Remark } severity;
-  /// "FILE:LINE:COLUMN", or empty.
+  /// "FILE:LINE:COLUMN", or empty. Of several the first.
   std::string location;
   std::string text;
   /// Lines that belong below it, with their ends: of an error about memory, who
   /// holds what.
   std::string table;
+  /// How often it was said, of different places.
+  size_t count = 1;
 };
 
 /// What can be said of a program besides.
@@ -104,8 +106,9 @@ struct CompileReport {
 using CompileHandler = llvm::function_ref<void(const CompileMessage &)>;
 
 /// Compiles `text` (of `fileName`, for messages) into the program directory
-/// `outDir`. On failure one error has been handed to `handler`, and nothing is
-/// left at `outDir` that was not there before.
+/// `outDir`; where that is empty, it is planned and nothing is written. On
+/// failure one error has been handed to `handler`, and nothing is left at
+/// `outDir` that was not there before.
 llvm::LogicalResult
 compileProgram(llvm::StringRef text, llvm::StringRef fileName,
                const CompileOptions &options, llvm::StringRef outDir,

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // In: what the queue of computation of each rank does, with the seconds of each
-// piece of work and of each transfer. Out: when each rank is done. The rules
+// piece of work and of each transfer. Out: when each rank does what. The rules
 // are those of the executor and its transports: a rank posts its transfers in
 // the order of its starts, a transfer begins when it is the first that all its
 // participants have not ended, and a wait blocks a rank until its part of the
@@ -54,6 +54,26 @@ struct RankQueue {
   std::vector<QueueItem> items;
   std::vector<TransferPart> parts;
 };
+
+/// From when to when, in seconds from the step's begin.
+struct Period {
+  double begin = 0, end = 0;
+};
+
+struct RankTimes {
+  /// When the rank is done with its items.
+  double seconds = 0;
+  /// By item. That of a wait is the time for which the rank is blocked, and the
+  /// work that it does then.
+  std::vector<Period> items;
+  /// By part, once its transfer has begun.
+  std::vector<Period> parts;
+};
+
+/// Returns when each rank does what; nullopt if ranks wait for one another in a
+/// circle.
+std::optional<std::vector<RankTimes>>
+timeQueues(const std::vector<RankQueue> &ranks);
 
 /// Returns the seconds at which each rank is done with its items, counted from
 /// the step's begin; nullopt if ranks wait for one another in a circle. A rank

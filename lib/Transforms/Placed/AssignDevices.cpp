@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/SymbolTable.h"
+#include "whale/Report/TextTable.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/DeviceRequests.h"
@@ -185,10 +186,8 @@ private:
   static std::string describe(const VirtualDevice &lists) {
     std::string text;
     llvm::raw_string_ostream stream(text);
-    llvm::interleaveComma(lists, stream, [&](ArrayRef<int64_t> list) {
-      stream << "[";
-      llvm::interleaveComma(list, stream);
-      stream << "]";
+    llvm::interleaveComma(lists, stream, [&](const std::vector<int64_t> &list) {
+      stream << "[" << describeRanges(list) << "]";
     });
     return text;
   }

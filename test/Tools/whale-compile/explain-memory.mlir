@@ -4,7 +4,7 @@
 // RUN: whale-compile %s --cluster=2 --target=none -o %t/o.whale --explain=memory | FileCheck %s --match-full-lines
 // RUN: whale-compile %s --cluster=2 --target=none -o %t/o.whale --explain=memory --messages=json | FileCheck %s --check-prefix=JSON
 
-// CHECK: memory of devices 0-1 (cpu) at the peak: 57.3 kB of {{.*}} GB
+// CHECK: memory of devices 0-1 (cpu) at the peak: 57.3 kB of {{[0-9.]+ [kMGT]B}}
 // CHECK-NEXT:   16.4 kB  arguments: params
 // CHECK-NEXT:   8.19 kB  arguments: batch
 // CHECK-NEXT:   16.4 kB  explain-memory.mlir:[[# @LINE + 20]]

@@ -55,13 +55,13 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 4} ]} ]}
 func.func @main(%x: tensor<8xf32>, %b: tensor<i1>) -> tensor<8xf32> {
-  // expected-remark@+1 {{'a' is on devices [0, 1]}}
+  // expected-remark@+1 {{'a' is on devices [0-1]}}
   %0 = whale.task_graph "a" forward strategy #whale.split<devices = 2, name = "a">
       -> tensor<8xf32> {
     // expected-note@+1 {{this is the loop or branch}}
     %1 = "stablehlo.if"(%b) ({
-      // expected-remark@+2 {{'b' is on devices [2, 3]}}
-      // expected-error@+1 {{scope 'b' is on devices [2, 3], and a loop or branch is on the devices of one TaskGraph, here 'a' on [0, 1]; give the scopes in it the same devices, or write it out; where a library's loop calls the scopes, as a line search of optax calls the loss, give it a function without scopes, or set num_task_graph in their place}}
+      // expected-remark@+2 {{'b' is on devices [2-3]}}
+      // expected-error@+1 {{scope 'b' is on devices [2-3], and a loop or branch is on the devices of one TaskGraph, here 'a' on [0-1]; give the scopes in it the same devices, or write it out; where a library's loop calls the scopes, as a line search of optax calls the loss, give it a function without scopes, or set num_task_graph in their place}}
       %2 = stablehlo.tanh %x {whale.strategy = #whale.replicate<devices = 2, name = "b">} : tensor<8xf32>
       stablehlo.return %2 : tensor<8xf32>
     }, {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Program/PlanTable.h"
+#include "whale/Report/PlanText.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,54 @@
+//===- PlanTable.cpp - The TaskGraphs of a plan ---------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanRead.h"
+#include "whale/Report/PlanText.h"
+#include "whale/Report/TextTable.h"
+
+namespace whale {
+
+using namespace report;
+
+/// The devices of each group, or how many there are.
+static std::string
+describeGroups(const std::vector<std::vector<int64_t>> &groups) {
+  constexpr size_t widest = 24;
+  std::string text;
+  size_t count = 0;
+  for (const std::vector<int64_t> &group : groups) {
+    count += group.size();
+    text += (text.empty() ? "" : " | ") + describeRanges(group);
+  }
+  if (text.size() <= widest)
+    return text;
+  text = std::to_string(count) + " devices";
+  if (groups.size() > 1)
+    text += " in " + std::to_string(groups.size()) + " groups";
+  return text;
+}
+
+std::string makePlanTable(std::string_view text) {
+  Plan plan = readPlan(text);
+  std::vector<std::vector<std::string>> rows = {
+      {"task graph", "strategy", "devices", "forward FLOP", "backward FLOP",
+       "apply FLOP"}};
+  for (const Work &work : plan.work) {
+    rows.push_back({work.name, work.strategy, describeGroups(work.groups)});
+    for (double flops : work.flops)
+      rows.back().push_back(flops > 0 ? withPrefix(flops, "") : "-");
+  }
+  std::string table = alignColumns(rows), collectives;
+  for (const Exchange &exchange : plan.collectives)
+    collectives += (collectives.empty() ? "" : ", ") +
+                   std::to_string(exchange.count) + " " + exchange.name + " (" +
+                   describeBytes(exchange.bytes) + ")";
+  return table + "collectives of a step: " +
+         (collectives.empty() ? "none" : collectives) + "\n";
+}
+
+} // namespace whale

@@ -1,0 +1,26 @@
+//===- Report.cpp - Plans as text and pictures ----------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Module.h"
+#include "Text.h"
+#include "whale/Report/PlanPage.h"
+#include "whale/Report/PlanText.h"
+
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void whale::python::bindReport(nb::module_ &module) {
+  module.def(
+      "summarize_plan",
+      [](const std::string &plan) { return makeSummary(plan); },
+      nb::arg("plan"), "A plan, given as JSON, in at most ten lines.");
+  module.def(
+      "plan_page", [](const std::string &plan) { return makePlanPage(plan); },
+      nb::arg("plan"), "A plan, given as JSON, as one page of HTML.");
+}

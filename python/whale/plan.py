@@ -1,0 +1,87 @@
+"""Plans: what the compiler decided, as text, as a picture, and before a run.
+
+In: the plan of a program, or a step that is not compiled yet. Out: `Plan`, a
+dictionary that prints itself. `explain` traces and plans a step as a
+compilation does, and stops before code is generated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from whale import native
+
+# A byte of a name that is no UTF-8, as os.fsdecode has it.
+_BYTE = re.compile("[\udc80-\udcff]")
+
+
+class Plan(dict[str, Any]):
+    """What the compiler decided for a step, with what that is expected to cost.
+
+    A dictionary (``docs/program-format.md`` lists its fields), which compares
+    as one; as text it is a summary of at most ten lines.
+    """
+
+    def summary(self) -> str:
+        """Who does what, whether it fits, how long a step is, what limits it.
+
+        By the cost model: nothing was run.
+        """
+        return native.extension().summarize_plan(self._text())
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """One page that needs nothing besides, with pictures of the plan.
+
+        Shares of devices in task graphs, memory against limits, the schedule
+        of a step, arguments by placement.
+
+        Args:
+            path: a file that the page is written to as well.
+        """
+        page = native.extension().plan_page(self._text())
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
+        return page
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        devices = sum(len(each["ranks"]) for each in self.get("devices", []))
+        names = dict.fromkeys(g["name"] for g in self.get("task_graphs", []))
+        return f"<Plan of {', '.join(names) or 'a step'} on {devices} devices>"
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def _text(self) -> str:
+        text = json.dumps(self, ensure_ascii=False)
+        return _BYTE.sub(lambda m: f"\\\\x{ord(m[0]) - 0xDC00:02X}", text)
+
+
+def explain(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
+    """Plans a step without compiling or running it: a dry run.
+
+    Args:
+        step: what `wh.jit` has made; or a function, which is taken as
+            ``wh.jit(step, cluster=cluster)`` takes it.
+        *args: its arguments, arrays or `jax.ShapeDtypeStruct`.
+        **kwargs: its keyword arguments. ``cluster``, which is none of them, is
+            what to plan for in place of the step's own, as in `wh.jit`.
+
+    Raises:
+        CompileError: as of a compilation, also where the step does not fit
+            into the memory of the devices.
+        ValueError: where there is no cluster.
+    """
+    # They need this module.
+    from whale.api import jit
+
+    cluster = kwargs.pop("cluster", None)
+    made: Any = step if hasattr(step, "lower") else jit(step, cluster=cluster)
+    return made.lower(*args, **kwargs).plan(cluster=cluster)
