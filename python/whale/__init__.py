@@ -25,6 +25,7 @@ from whale.plan import Plan, explain
 from whale.primitives import cluster, pipeline, replica, stage
 from whale.program import Program, load
 from whale.strategies import replicate, set_default_strategy, split
+from whale.visualize import visualize
 
 interop.register()
 forks.register()
@@ -62,4 +63,5 @@ __all__ = [
     "split",
     "stage",
     "to_jax",
+    "visualize",
 ]

@@ -57,7 +57,7 @@ class Placement:
 
     def __str__(self) -> str:
         parts = "; ".join(
-            f"{_named(ranks)}: {_written(part, self.view)}"
+            f"{named(ranks)}: {_written(part, self.view)}"
             for ranks, part in self.parts.items()
         )
         return f"{list(self.view)} on {parts or 'no rank'}"
@@ -74,7 +74,7 @@ def _index(box: Any) -> Index | None:
     )
 
 
-def _named(ranks: tuple[int, ...]) -> str:
+def named(ranks: tuple[int, ...]) -> str:
     """Ranks as one names them: ``ranks 0-2, 5``."""
     runs: list[list[int]] = []
     for rank in ranks:
