@@ -17,12 +17,14 @@
 // automatic stages are cut until they are expected to fit. Remarks and warnings
 // about a plan that is dropped are forgotten. Cost: at most two lowerings, in
 // the second of which what comes before kernels is run at most five times, and
-// two copies of the module at a time.
+// two copies of the module at a time. Where nothing fits, what comes before
+// kernels is run up to three times more, for what the error advises.
 //
 //===----------------------------------------------------------------------===//
 
 #include "LowerToFit.h"
 
+#include "MemoryAdvice.h"
 #include "MemoryTable.h"
 #include "PlanSummary.h"
 #include "Reporter.h"
@@ -66,11 +68,12 @@ private:
   int64_t findScratch(ModuleOp products, int64_t device);
   std::vector<MemoryNeed> getExpectedNeeds() const;
   void describeError(int64_t device);
+  std::optional<std::vector<MemoryNeed>> planWith(const StepChange &change);
   LogicalResult fail();
   Location findPlace();
 
   // Deciding again.
-  StringRef correct(Snapshot input);
+  StringRef correct();
   void findStageDevices();
   SmallVector<int64_t> findStageBytes() const;
   void correctCut(MemoryFit &next, ArrayRef<MemoryNeed> found) const;
@@ -79,6 +82,7 @@ private:
 
   ModuleOp module;
   const LevelRunner &levels;
+  const format::Libraries &libraries;
   Reporter &reporter;
   const Cluster *cluster;
   PlanSummary summary;
@@ -89,6 +93,8 @@ private:
   /// as it came there: the cut of automatic stages, or else the shares.
   StringRef firstDecision;
   Snapshot undecided;
+  /// The module as it came.
+  Snapshot input;
   /// The devices of each virtual device, of all its groups.
   std::vector<SmallVector<int64_t>> stageDevices;
   /// By device, of the plan at hand.
@@ -97,6 +103,10 @@ private:
   std::string delayed;
   /// What is short in any case, and who holds what where it is.
   std::string error, errorTable;
+  /// Of that plan: the device that is short, what donation would save there,
+  /// and by which factors estimates were wrong.
+  int64_t errorDevice = 0, donatableBytes = 0;
+  std::vector<double> errorScale;
 };
 
 //===----------------------------------------------------------------------===//
@@ -105,7 +115,7 @@ private:
 
 Fitter::Fitter(ModuleOp module, const LevelRunner &levels,
                const format::Libraries &libraries, Reporter &reporter)
-    : module(module), levels(levels), reporter(reporter),
+    : module(module), levels(levels), libraries(libraries), reporter(reporter),
       cluster(levels.getCluster() ? &*levels.getCluster() : nullptr),
       fit(getMemoryFit(module)),
       scratch(libraries, cluster ? cluster->devices.size() : 1,
@@ -248,7 +258,7 @@ SmallVector<int64_t> Fitter::findStageBytes() const {
 /// devices for the stages, where that is enough; else with estimates that are
 /// corrected by what devices have turned out to need, and without the schedule,
 /// if another one needs less. Returns the level that the module is restored to.
-StringRef Fitter::correct(Snapshot input) {
+StringRef Fitter::correct() {
   SmallVector<int64_t> stageBytes = findStageBytes();
   MemoryFit next;
   next.isCorrected = true;
@@ -260,7 +270,10 @@ StringRef Fitter::correct(Snapshot input) {
     correctCut(next, needs);
   }
   fit = std::move(next);
-  return restore(stageBytes.empty() ? std::move(undecided) : std::move(input));
+  return restore(
+      stageBytes.empty()
+          ? std::move(undecided)
+          : Snapshot{input.level, input.module->clone(), input.said});
 }
 
 /// Plans the restored module with other decisions; false, without an error, if
@@ -323,8 +336,13 @@ bool Fitter::cutAgain() {
 
 /// Notes what is short on a device, of the plan at hand.
 void Fitter::describeError(int64_t device) {
-  error = "memory: " + describeLack(needs, *cluster, device) + "; " +
-          suggestRemedy(needs, *cluster, device);
+  error = "memory: " + describeLack(needs, *cluster, device);
+  errorDevice = device;
+  donatableBytes = findDonatableBytes(module, device);
+  errorScale = findScale(fit.shares, needs);
+  if (!fit.shareScale.empty())
+    for (auto [factor, last] : llvm::zip_equal(errorScale, fit.shareScale))
+      factor *= last;
   if (succeeded(levels.notePeak(module)))
     errorTable = makeMemoryTable(module, *cluster, needs, device);
 }
@@ -342,14 +360,38 @@ Location Fitter::findPlace() {
   return place;
 }
 
+/// What devices are expected to need with a change of the step, by estimates
+/// that are corrected as those of the step itself.
+std::optional<std::vector<MemoryNeed>>
+Fitter::planWith(const StepChange &change) {
+  ScopedDiagnosticHandler quiet(module.getContext(),
+                                [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> changed = input.module->clone();
+  change.apply(*changed);
+  fit = MemoryFit();
+  fit.isCorrected = true;
+  fit.shareScale = errorScale;
+  LevelRunner silent = levels.withoutDumps();
+  Fitter other(*changed, silent, libraries, reporter);
+  if (failed(other.lower(input.level, kPlannedLevel)))
+    return std::nullopt;
+  return other.getExpectedNeeds();
+}
+
 LogicalResult Fitter::fail() {
   reporter.attach(std::move(errorTable));
-  return emitError(findPlace()) << error;
+  Location place = findPlace();
+  // What comes partitioned has no other plan.
+  if (input.level == getLevels().front().name)
+    error += adviseOnMemory(
+        *input.module, *cluster, needs, errorDevice, donatableBytes,
+        [&](const StepChange &change) { return planWith(change); });
+  return emitError(place) << error;
 }
 
 LogicalResult Fitter::run(StringRef first) {
   summary.addInput(module);
-  Snapshot input = save(first);
+  input = save(first);
   StringRef last = getLevels().back().name;
   if (failed(lower(first, last)))
     return failure();
@@ -364,7 +406,7 @@ LogicalResult Fitter::run(StringRef first) {
   if (device && undecided.module && cluster->devices.size() > 1) {
     firstLack = describeLack(needs, *cluster, *device);
     // Where nothing else can be decided, this lack is what is wrong.
-    if (!plan(correct(std::move(input))) || !cutAgain())
+    if (!plan(correct()) || !cutAgain())
       return fail();
     if (failed(lower(kKernelsLevel, last)) || failed(findNeeds()))
       return failure();

@@ -19,11 +19,11 @@
 #include "whale/Program/MemoryNeeds.h"
 
 #include "ScratchNeeds.h"
-#include "whale/Report/TextTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Report/TextTable.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "llvm/ADT/DenseSet.h"
@@ -127,30 +127,16 @@ std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
                          int64_t device) {
   const DeviceKind &kind = cluster.kindOf(device);
   const MemoryNeed &need = needs[device];
+  // A loss needs a place, too; that is no matter.
+  bool matters = need.resultBytes > (need.bytes - kind.memoryBytes) / 20;
+  int64_t resultBytes = matters ? need.resultBytes : 0;
   return "device " + std::to_string(device) + " (" + kind.name + ") lacks " +
          describeBytes(need.bytes - kind.memoryBytes) + ": it has " +
          describeBytes(kind.memoryBytes) + " and needs " +
          describeBytes(need.bytes) + ", " + describeBytes(need.argumentBytes) +
          " of them for its arguments" +
-         part(need.resultBytes, "results that replace no argument") +
+         part(resultBytes, "results that replace no argument") +
          part(need.scratchBytes, "what products and convolutions take besides");
-}
-
-std::string suggestRemedy(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
-                          int64_t device) {
-  // What makes activations smaller is no help for arguments alone.
-  bool areArguments =
-      needs[device].argumentBytes >= cluster.kindOf(device).memoryBytes;
-  std::string remedy;
-  if (needs[device].resultBytes)
-    remedy += "results in the place of donated arguments (donate_argnums) need "
-              "no room, ";
-  if (!areArguments)
-    remedy += "more micro-batches or recomputation (jax.checkpoint) need less "
-              "for activations, ";
-  return remedy +
-         "'split' or more stages, or stages cut elsewhere, less for parameters "
-         "and optimizer state (which is not sharded over replicas, as by ZeRO)";
 }
 
 std::string describeNeeds(ArrayRef<MemoryNeed> needs, const MemoryFit &fit) {

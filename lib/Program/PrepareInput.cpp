@@ -34,6 +34,7 @@
 #include "whale/Program/CheckSizes.h"
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/Support/ReadFile.h"
+#include "whale/System/Machine.h"
 #include "whale/Transforms/Attributes.h"
 
 #include "llvm/ADT/SmallSet.h"
@@ -81,6 +82,27 @@ static LogicalResult checkAttributes(ModuleOp module) {
   return success();
 }
 
+/// Gives each of the ranks of this machine, which are alike, its part of what
+/// the machine has.
+static void shareMachine(Cluster &cluster) {
+  system::Machine machine = system::thisMachine();
+  auto ranks = int64_t(cluster.devices.size());
+  for (DeviceKind &kind : cluster.kinds) {
+    kind.memoryBytes = std::max<int64_t>(1, machine.memoryBytes / ranks);
+    kind.memoryBandwidth = machine.memoryBandwidth / double(ranks);
+    kind.flops = {{"f32", machine.flops / double(ranks)},
+                  {"f64", machine.flops / double(2 * ranks)}};
+  }
+}
+
+/// Whether the cluster is one of ranks on some machine.
+static bool areRanks(const Cluster &cluster) {
+  return cluster.nodes.size() == 1 && cluster.nodes.front().count == 1 &&
+         llvm::all_of(cluster.kinds, [](const DeviceKind &kind) {
+           return kind.name == "cpu";
+         });
+}
+
 static LogicalResult addCluster(ModuleOp module, StringRef option) {
   Location nowhere = UnknownLoc::get(module.getContext());
   std::string text = option.str(), file;
@@ -97,8 +119,14 @@ static LogicalResult addCluster(ModuleOp module, StringRef option) {
   }
   try {
     Cluster cluster = Cluster::parse(text);
+    if (isNumber)
+      shareMachine(cluster);
     for (ClusterOp said : module.getOps<ClusterOp>()) {
       if (said.getCluster() == cluster)
+        return success();
+      // That many ranks of the machine that has written the text.
+      if (isNumber && areRanks(said.getCluster()) &&
+          said.getCluster().devices.size() == cluster.devices.size())
         return success();
       return emitError(said.getLoc())
              << "--cluster contradicts the text, which has this cluster; give "

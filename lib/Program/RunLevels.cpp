@@ -284,7 +284,7 @@ LogicalResult LevelRunner::lowerProducts(ModuleOp products,
 
 LogicalResult LevelRunner::dump(ModuleOp module, StringRef phase,
                                 unsigned number) const {
-  if (options.dumpPhasesTo.empty())
+  if (options.dumpPhasesTo.empty() || !dumps)
     return success();
   std::error_code error =
       llvm::sys::fs::create_directories(options.dumpPhasesTo);

@@ -59,6 +59,12 @@ public:
   /// Decides how products and convolutions are computed, as in a program.
   llvm::LogicalResult lowerProducts(mlir::ModuleOp products,
                                     int64_t device) const;
+  /// The same without dumps: of plans that are only tried.
+  LevelRunner withoutDumps() const {
+    LevelRunner other = *this;
+    other.dumps = false;
+    return other;
+  }
   /// Writes the module as it came, before all levels, if this is asked for.
   llvm::LogicalResult dumpInput(mlir::ModuleOp module) const {
     return dump(module, "input", 0);
@@ -77,6 +83,7 @@ private:
     return dump(module, level.name, 1 + (&level - getLevels().begin()));
   }
 
+  bool dumps = true;
   llvm::StringRef fileName;
   const CompileOptions &options;
   Reporter &reporter;

@@ -6,13 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: what the kernel says of this process. Out: the processors and the share
-// of their time that it has. A process is in a control group of each hierarchy
-// that /proc/self/cgroup lists; where the groups of a hierarchy are shown as
-// directories, and which of them the mount begins with, /proc/self/mountinfo
-// says. A quota of a group holds for all groups in it, so those from the
-// process's own up to the mount's are asked. A container may see only the last
-// of these. Cost: some small files for each level, read once for a program.
+// In: what the kernel says of this process. Out: the processors, the share of
+// their time, and the memory that it has. A process is in a control group of
+// each hierarchy that /proc/self/cgroup lists; where the groups of a hierarchy
+// are shown as directories, and which of them the mount begins with,
+// /proc/self/mountinfo says. A quota of a group holds for all groups in it, so
+// those from the process's own up to the mount's are asked. A container may see
+// only the last of these. Cost: some small files for each level, read once for
+// a program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,8 +82,9 @@ struct Mount {
 };
 } // namespace
 
-/// Those that may limit the time of processors.
-static std::vector<Mount> findMounts(const fs::path &proc) {
+/// Those that may limit what `controller` gives out.
+static std::vector<Mount> findMounts(const fs::path &proc,
+                                     const std::string &controller) {
   std::vector<Mount> mounts;
   std::ifstream file(proc / "self/mountinfo");
   for (std::string line; std::getline(file, line);) {
@@ -92,15 +94,15 @@ static std::vector<Mount> findMounts(const fs::path &proc) {
     if (fields.size() < 5 || fields.end() - dash < 4)
       continue;
     bool isUnified = dash[1] == "cgroup2";
-    if (isUnified || (dash[1] == "cgroup" && names(dash[3], "cpu")))
+    if (isUnified || (dash[1] == "cgroup" && names(dash[3], controller)))
       mounts.push_back({isUnified, fields[3], fields[4]});
   }
   return mounts;
 }
 
 /// The process's group in a hierarchy; nothing where it is in none.
-static std::optional<std::string> findGroup(const fs::path &proc,
-                                            bool isUnified) {
+static std::optional<std::string>
+findGroup(const fs::path &proc, bool isUnified, const std::string &controller) {
   std::ifstream file(proc / "self/cgroup");
   for (std::string line; std::getline(file, line);) {
     // NUMBER:CONTROLLERS:/GROUP, with colons in the group, too.
@@ -109,7 +111,7 @@ static std::optional<std::string> findGroup(const fs::path &proc,
     if (first == std::string::npos || second == std::string::npos)
       continue;
     std::string controllers = line.substr(first + 1, second - first - 1);
-    if (isUnified ? controllers.empty() : names(controllers, "cpu"))
+    if (isUnified ? controllers.empty() : names(controllers, controller))
       return line.substr(second + 1);
   }
   return std::nullopt;
@@ -132,6 +134,20 @@ static std::optional<double> readQuota(const fs::path &directory,
   return quota / period;
 }
 
+/// The bytes that a group's files allow; nothing where they set no limit. The
+/// older files hold a number near the largest one instead.
+static std::optional<int64_t> readMemoryLimit(const fs::path &directory,
+                                              bool isUnified) {
+  int64_t limit = 0;
+  std::ifstream(directory /
+                (isUnified ? "memory.max" : "memory.limit_in_bytes")) >>
+      limit;
+  constexpr int64_t none = int64_t(1) << 60;
+  if (limit <= 0 || limit >= none)
+    return std::nullopt;
+  return limit;
+}
+
 /// A directory's name that processes with other views of the files agree on.
 static std::string identify(const fs::path &directory) {
   struct stat status;
@@ -140,10 +156,14 @@ static std::string identify(const fs::path &directory) {
   return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
 }
 
-std::optional<ProcessorQuota> findQuota(const fs::path &proc) {
-  std::optional<ProcessorQuota> least;
-  for (const Mount &mount : findMounts(proc)) {
-    std::optional<std::string> group = findGroup(proc, mount.isUnified);
+/// Calls `action` with the directory of each group around this process, and
+/// whether it is one of the unified hierarchy.
+template <typename Action>
+static void forEachGroup(const fs::path &proc, const std::string &controller,
+                         const Action &action) {
+  for (const Mount &mount : findMounts(proc, controller)) {
+    std::optional<std::string> group =
+        findGroup(proc, mount.isUnified, controller);
     if (!group)
       continue;
     // A mount of a group's own directory shows what is below that alone.
@@ -151,15 +171,30 @@ std::optional<ProcessorQuota> findQuota(const fs::path &proc) {
       group->erase(0, mount.root.size());
     fs::path below = fs::path(*group).relative_path();
     while (true) {
-      fs::path directory = mount.directory / below;
-      std::optional<double> quota = readQuota(directory, mount.isUnified);
-      if (quota && (!least || *quota < least->processors))
-        least = {*quota, identify(directory)};
+      action(mount.directory / below, mount.isUnified);
       if (below.empty())
         break;
       below = below.parent_path();
     }
   }
+}
+
+std::optional<ProcessorQuota> findQuota(const fs::path &proc) {
+  std::optional<ProcessorQuota> least;
+  forEachGroup(proc, "cpu", [&](const fs::path &directory, bool isUnified) {
+    std::optional<double> quota = readQuota(directory, isUnified);
+    if (quota && (!least || *quota < least->processors))
+      least = {*quota, identify(directory)};
+  });
+  return least;
+}
+
+std::optional<int64_t> findMemoryLimit(const fs::path &proc) {
+  std::optional<int64_t> least;
+  forEachGroup(proc, "memory", [&](const fs::path &directory, bool isUnified) {
+    if (std::optional<int64_t> limit = readMemoryLimit(directory, isUnified))
+      least = std::min(least.value_or(*limit), *limit);
+  });
   return least;
 }
 

@@ -274,3 +274,92 @@ def test_too_little_memory_names_a_line():
     }
     assert held["arguments: w"] == ["16.4", "kB"]
     assert held["arguments: x"] == ["2.05", "kB"]
+
+
+def advised(error):
+    """What an error about memory names: bytes by the change."""
+    units = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+    found = re.findall(
+        r"([\d.]+) ([kMG]?B) with ((?:(?!, [\d.]+ [kMG]?B with)[^\n])*)",
+        str(error.value).splitlines()[0],
+    )
+    return {what: float(number) * units[unit] for number, unit, what in found}
+
+
+def test_advice_is_tried():
+    """What the error names lets the step fit, with the bytes that it says."""
+    wh.init(wh.Config())
+    wh.set_default_strategy(wh.replicate())
+    loss, params, _ = dense([64, 512, 64])
+    x = jax.ShapeDtypeStruct((4096, 64), jnp.float32)
+
+    def compiled(**options):
+        step = wh.jit(
+            jax.grad(loss),
+            cluster=cluster_of([6_000_000]),
+            batch_argnums=1,
+            **options,
+        )
+        return step.lower(params, x).plan()
+
+    with pytest.raises(wh.CompileError) as error:
+        compiled()
+    found = advised(error)
+    what = next(iter(found))
+    count = int(
+        re.fullmatch(r"(\d+) micro-batches \(num_micro_batch\)", what)[1]
+    )
+    wh.init(wh.Config({"num_micro_batch": count}))
+    wh.set_default_strategy(wh.replicate())
+    (device,) = compiled()["devices"]
+    assert device["peak_memory_bytes"] <= 6_000_000
+    assert found[what] == pytest.approx(device["peak_memory_bytes"], rel=0.15)
+
+
+def test_advice_that_does_not_help_is_not_given():
+    """One sample and one device: nothing is left to divide."""
+
+    def step(w, x):
+        return jnp.tanh(x @ w)
+
+    step = wh.jit(step, cluster=cluster_of([2000]), batch_argnums=1)
+    lowered = step.lower(jnp.ones((64, 64)), jnp.ones((1, 64)))
+    with pytest.raises(wh.CompileError) as error:
+        lowered.compile()
+    first = str(error.value).splitlines()[0]
+    assert not advised(error) and "donate" not in first and ";" not in first
+
+
+def test_donation_is_named_where_it_helps():
+    def step(params, x):
+        return jax.tree.map(lambda p: p + jnp.mean(x), params), jnp.mean(x)
+
+    params = jnp.zeros((256, 256))
+    x = jnp.zeros((4, 4))
+
+    def plan(**options):
+        step_ = wh.jit(step, cluster=cluster_of([400_000]), **options)
+        return step_.lower(params, x).plan()
+
+    with pytest.raises(wh.CompileError) as error:
+        plan()
+    what = "donate_argnums for the arguments that results replace"
+    (device,) = plan(donate_argnums=0)["devices"]
+    assert advised(error)[what] == pytest.approx(
+        device["peak_memory_bytes"], rel=0.01
+    )
+
+
+def test_ranks_share_the_machine():
+    """A number of ranks stands for parts of this machine's memory."""
+    step = wh.jit(lambda x: x + 1)
+    memory = [
+        wh.explain(step, jnp.zeros(8), cluster=ranks)["devices"][0][
+            "memory_bytes"
+        ]
+        for ranks in (1, 4)
+    ]
+    assert memory[0] // 4 == memory[1]
+    with open("/proc/meminfo") as file:
+        total = int(re.match(r"MemTotal: *(\d+) kB", file.read())[1]) * 1024
+    assert 0 < memory[0] <= total

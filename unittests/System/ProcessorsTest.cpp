@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/System/Processors.h"
+#include "whale/System/Machine.h"
 
 #include "gtest/gtest.h"
 
@@ -65,6 +66,35 @@ TEST_F(ProcessorQuotaTest, NoneWhereNoGroupSaysSo) {
   write("sys/memory/a/cpu.cfs_quota_us", "100000\n");
   write("sys/memory/a/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(quota(), 0);
+}
+
+TEST_F(ProcessorQuotaTest, LeastMemoryOfTheGroupsAround) {
+  auto limit = [&] { return findMemoryLimit(root / "proc").value_or(0); };
+  EXPECT_EQ(limit(), 0);
+  write("proc/self/mountinfo",
+        mount("/", "sys/unified", "cgroup2", "x") +
+            mount("/", "sys/cpu", "cgroup", "cpu") +
+            mount("/", "sys/memory", "cgroup", "memory"));
+  write("proc/self/cgroup", "4:cpu:/a\n3:memory:/a/b\n0::/a/b\n");
+  write("sys/unified/a/memory.max", "max\n");
+  write("sys/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n");
+  write("sys/cpu/a/memory.max", "1\n");
+  EXPECT_EQ(limit(), 0);
+  write("sys/unified/a/b/memory.max", "5000000000\n");
+  EXPECT_EQ(limit(), 5000000000);
+  write("sys/memory/a/memory.limit_in_bytes", "4000000000\n");
+  EXPECT_EQ(limit(), 4000000000);
+}
+
+TEST_F(ProcessorQuotaTest, ThisMachineHasWhatItsGroupsLeave) {
+  Machine whole = thisMachine(root / "proc");
+  EXPECT_GT(whole.memoryBytes, 0);
+  EXPECT_GT(whole.flops, 0);
+  EXPECT_GT(whole.memoryBandwidth, 0);
+  write("proc/self/mountinfo", mount("/", "sys", "cgroup2", "x"));
+  write("proc/self/cgroup", "0::/a\n");
+  write("sys/a/memory.max", "1000000\n");
+  EXPECT_EQ(thisMachine(root / "proc").memoryBytes, 1000000);
 }
 
 TEST_F(ProcessorQuotaTest, LeastOfTheGroupsAround) {

@@ -49,10 +49,6 @@ std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,
 std::string describeLack(llvm::ArrayRef<MemoryNeed> needs,
                          const Cluster &cluster, int64_t device);
 
-/// Says what would help that device.
-std::string suggestRemedy(llvm::ArrayRef<MemoryNeed> needs,
-                          const Cluster &cluster, int64_t device);
-
 /// Says which device needs most, and what it was expected to need if that is
 /// known.
 std::string describeNeeds(llvm::ArrayRef<MemoryNeed> needs,

@@ -39,6 +39,11 @@ struct ProcessorQuota {
 std::optional<ProcessorQuota>
 findQuota(const std::filesystem::path &proc = "/proc");
 
+/// The least number of bytes that a control group of this process may take;
+/// nothing where none of them has a limit.
+std::optional<int64_t>
+findMemoryLimit(const std::filesystem::path &proc = "/proc");
+
 /// How many threads this process can have run at once: at least 1.
 int64_t usableProcessors();
 
