@@ -139,8 +139,15 @@ double ViewConvolution::priceOfLibrary(std::string_view implementation,
   };
   bool isFull = groups > 1 || length <= fewChannels;
   work *= filled(columns) * (isFull ? 1 : filled(length));
-  if (implementation.empty())
-    return work / byPatches;
+  if (implementation.empty()) {
+    // Of these it copies each element by itself, the results on one thread.
+    constexpr double ofPatch = 2, ofResult = 5;
+    double patches =
+        double(elementCount(op.outShape)) / op.outShape[op.outDims.second] *
+        elementCount(op.rhsShape) / op.rhsShape[op.rhsDims.second] * groups;
+    return work / byPatches + patches * ofPatch +
+           elementCount(op.outShape) * ofResult;
+  }
   if (has("gemm"))
     return moved + work / byGemm;
   if (op.lhsType == DType::BF16)
