@@ -186,8 +186,11 @@ def test_timing_beside_jax(monkeypatch):
 
     row = beside.measure(item("k/1", "k"), rounds=2, seconds=0.0)
     assert row.name == "k/1" and not row.differs and row.ratio > 0
-    # In turn, after a first call of each.
-    assert calls == ["jax", "whale"] + (["jax"] * 3 + ["whale"] * 3) * 2
+    # In turn, after a first call of each; one each, as these take too long.
+    assert calls == ["jax", "whale"] * 3
+    calls.clear()
+    beside.measure(item("k/1", "k"), rounds=2, seconds=1e-2)
+    assert calls[:4] == ["jax", "whale"] * 2 and len(calls) > 100
     assert not beside.measure(item("k/1", "k", 9e-4), 1, 0.0).differs
     assert beside.measure(item("k/1", "k", 2e-3), 1, 0.0).differs
     assert beside.measure(item("k/1", "k", np.nan), 1, 0.0).differs
