@@ -318,6 +318,14 @@ def test_damaged_programs(tmp_path):
         wh.load(tmp_path / "p.whale")
 
 
+def test_programs_that_are_none(tmp_path):
+    with pytest.raises(wh.RuntimeError, match="none: No such file or dir"):
+        wh.load(tmp_path / "none")
+    for place in tmp_path, pathlib.Path(__file__):
+        with pytest.raises(wh.RuntimeError, match="is not a program directory"):
+            wh.load(place)
+
+
 def test_program_without_plan(planned_program, tmp_path):
     shutil.copytree(planned_program, tmp_path / "p.whale")
     assert wh.load(tmp_path / "p.whale").plan

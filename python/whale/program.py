@@ -10,6 +10,7 @@ where they are asked for; saving copies the whole directory.
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import json
@@ -391,7 +392,12 @@ def load(path: str | os.PathLike[str]) -> Program:
 
 def _load(path: str, keep: Any = None) -> Program:
     place = os.path.join(path, _SIGNATURE)
-    if _is_program(path) and not os.path.exists(place):
+    # As whale-run says it.
+    if not os.path.exists(path):
+        raise RuntimeError(f"{path}: {os.strerror(errno.ENOENT)}")
+    if not _is_program(path):
+        raise RuntimeError(f"{path}: is not a program directory")
+    if not os.path.exists(place):
         raise RuntimeError(
             f"{path}: there is no {_SIGNATURE}; programs of whale-compile are "
             "run by whale-run"

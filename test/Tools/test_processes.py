@@ -252,6 +252,12 @@ def test_a_file_that_one_process_lacks(tmp_path: pathlib.Path) -> None:
     )
 
 
+def test_a_directory_for_logs_that_is_none(tmp_path: pathlib.Path) -> None:
+    program = compile_(tmp_path, "none")
+    result = run(program, "out", "--nprocs=2", "--log-dir=/dev/null")
+    assert error(result) == "error: /dev/null: Not a directory\n"
+
+
 def test_no_permission_to_write(tmp_path: pathlib.Path) -> None:
     program = compile_(tmp_path, "none")
     arguments = command(program, "out", ENDLESS, "--nprocs=3")
