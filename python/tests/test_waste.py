@@ -80,6 +80,11 @@ def test_off():
     assert "warnings" not in wh.jit(step).lower(W, X).as_text()
 
 
+def test_one_process_warns(monkeypatch):
+    monkeypatch.setattr("whale.distributed.process_index", lambda: 1)
+    assert replicated() == []
+
+
 def test_devices_without_work():
     with wh.cluster([[0]]):
         (found,) = replicated(cluster=3, batch_argnums=1)

@@ -26,9 +26,11 @@ _LIBRARY = (contextlib.__file__, functools.__file__)
 
 def warn(text: str) -> None:
     """Warns at the innermost line that is neither Whale's nor JAX's."""
-    from whale import config
+    from whale import config, distributed
 
-    if config.current().get("warnings", True):
+    # Of several processes, which all do the same, one says it.
+    is_first = distributed.process_index() == 0
+    if is_first and config.current().get("warnings", True):
         warnings.warn(text, WhaleWarning, stacklevel=_level())
 
 
