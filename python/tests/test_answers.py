@@ -33,6 +33,7 @@ def test_answers_of_a_step(tmp_path, capsys):
     w, _ = ours(W, X)
     assert [g["name"] for g in ours.plan["task_graphs"]] == ["default"] * 3
     assert [rank["rank"] for rank in ours.stats["ranks"]] == [0, 1]
+    assert "default" in ours._repr_html_()
     ours.profile()
     assert "test_answers.py" in capsys.readouterr().out
     costs = ours.cost_analysis()
@@ -108,6 +109,7 @@ def test_one_compilation(fake, monkeypatch):
 def test_what_objects_print(fake):
     ours = wh.jit(step, cluster=1)
     assert repr(ours) == "<wh.jit of 'step' for 1 device: 0 programs>"
+    assert ours._repr_html_() is None
     lowered = ours.lower(W, X)
     text = "<whale.Lowered 'step' for 1 device: "
     assert repr(lowered) == text + "not compiled>"

@@ -9,6 +9,7 @@ from whale.errors import RuntimeError
 
 if TYPE_CHECKING:
     from whale.analysis import MemoryAnalysis
+    from whale.plan import Plan
     from whale.program import Program
 
 
@@ -28,8 +29,13 @@ class StepAnswers:
             )
         return program
 
+    def _repr_html_(self) -> str | None:
+        """The plan of the last program as a page, for notebooks."""
+        program = self.last_program()
+        return None if program is None else program._repr_html_()
+
     @property
-    def plan(self) -> Any:
+    def plan(self) -> Plan:
         """`Program.plan` of the last program."""
         return self._program().plan
 

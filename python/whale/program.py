@@ -247,6 +247,10 @@ class Program:
             f"{state}>"
         )
 
+    def _repr_html_(self) -> str | None:
+        """The plan as a page, for notebooks."""
+        return self.plan.to_html() if self.plan else None
+
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs one step; its results may still be computed when this returns.
