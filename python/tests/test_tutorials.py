@@ -59,3 +59,18 @@ def test_tutorial(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
             (tmp_path / title).write_text(text)
         elif language == "console":
             run_console(text, tmp_path)
+
+
+def test_messages_are_printed() -> None:
+    """What troubleshooting.md quotes stands in the sources."""
+    sources = "".join(
+        path.read_text()
+        for pattern in ("lib/**/*.cpp", "runtime/**/*.cpp", "tools/**/*.cpp")
+        for path in ROOT.glob(pattern)
+    ) + "".join(path.read_text() for path in ROOT.glob("python/whale/*.py"))
+    # Literals that a line end divides are one.
+    text = re.sub(r'"\s*f?"', "", sources)
+    page = (ROOT / "docs" / "tutorials" / "troubleshooting.md").read_text()
+    quoted = re.findall(r"^### `(.*)`$", page, re.MULTILINE)
+    assert len(quoted) > 5
+    assert not [message for message in quoted if message not in text]
