@@ -200,7 +200,8 @@ void Page::addBar(const Devices &devices, double y, double most) {
           html(describeRanges(devices.ranks)) + " " + html(devices.kind) +
           "</text>\n";
   for (const Held &held : devices.held) {
-    double size = width * held.bytes / most;
+    // Of each part something is seen.
+    double size = std::max(0.5, width * held.bytes / most);
     page += print("<rect x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"16\" "
                   "fill=\"%s\"><title>",
                   x, y, size, colorOf(held.what)) +

@@ -190,5 +190,5 @@ def test_page_in_a_browser(step, tmp_path):
     ).stdout
     sizes = json.loads(drawn.partition("<pre>")[2].partition("</pre>")[0])
     names = [name for name, _ in sizes]
-    assert names.count("TD") == 4 and names.count("rect") > 8
+    assert names.count("TD") == 2 and names.count("rect") > 8
     assert all(width > 0 for _, width in sizes)
