@@ -8,16 +8,19 @@
 
 #include "whale/Runtime/Trace.h"
 
+#include "TraceNames.h"
 #include "whale/System/Json.h"
 
 #include <algorithm>
+#include <map>
 
 namespace whale::runtime {
 
-void Trace::beginStep(size_t ranks) {
+void Trace::beginStep(const std::vector<std::string> &ranks) {
   ++steps;
-  if (byRank.size() < ranks)
-    byRank.resize(ranks);
+  names = ranks;
+  if (byRank.size() < ranks.size())
+    byRank.resize(ranks.size());
 }
 
 void Trace::add(size_t rank, std::string name, Cost cost, Queue queue,
@@ -26,9 +29,13 @@ void Trace::add(size_t rank, std::string name, Cost cost, Queue queue,
       {std::move(name), std::move(cost), queue, begin, end, steps - 1});
 }
 
-static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
+static nlohmann::ordered_json argumentsOf(const Trace::Event &event,
+                                          const std::string &phase) {
   nlohmann::ordered_json json = {{"step", event.step},
-                                 {"instruction", event.cost.detail}};
+                                 {"instruction", event.cost.detail},
+                                 {"label", event.name}};
+  if (!phase.empty())
+    json["phase"] = phase;
   if (!event.cost.algorithm.empty())
     json["algorithm"] = event.cost.algorithm;
   double seconds =
@@ -43,7 +50,7 @@ static nlohmann::ordered_json argumentsOf(const Trace::Event &event) {
   add("flops", "GFLOP/s", event.cost.flops);
   add("bytes", "GB/s", event.cost.bytes);
   if (event.cost.leastSeconds > 0 && seconds > 0)
-    json["roofline"] = event.cost.leastSeconds / seconds;
+    json["roofline"] = std::min(1.0, event.cost.leastSeconds / seconds);
   if (!event.cost.lines.empty())
     json["lines"] = event.cost.lines;
   if (!event.cost.scope.empty())
@@ -78,36 +85,143 @@ std::string Trace::join(const std::vector<std::string> &parts) {
   return textOf(std::move(all));
 }
 
-std::string Trace::json(const std::vector<size_t> *ranks) const {
-  auto microseconds = [&](Clock::duration duration) {
-    return std::chrono::duration<double, std::micro>(duration).count();
+namespace {
+
+/// Writes the events of one rank.
+class RankWriter {
+public:
+  RankWriter(size_t rank, Trace::Clock::time_point origin,
+             nlohmann::ordered_json &list)
+      : rank(rank), origin(origin), list(list) {}
+
+  void nameProcess(const std::string &name);
+  void add(const Trace::Event &event);
+
+private:
+  /// The track of starts comes behind those of the queues.
+  static constexpr int startTrack = 2;
+
+  void nameThread(int thread, const char *name);
+  void addArrows(const Trace::Event &event, const Trace::Cost::Exchange &what);
+  double since(Trace::Clock::time_point time) const {
+    return std::chrono::duration<double, std::micro>(time - origin).count();
+  }
+
+  size_t rank;
+  Trace::Clock::time_point origin;
+  nlohmann::ordered_json &list;
+  bool hasStarts = false;
+  /// How often each channel was used: what both sides count alike.
+  std::map<int64_t, int64_t> uses;
+  std::optional<int64_t> arenaBytes;
+};
+
+} // namespace
+
+void RankWriter::nameProcess(const std::string &name) {
+  list.push_back({{"name", "process_name"},
+                  {"ph", "M"},
+                  {"pid", rank},
+                  {"args", {{"name", name}}}});
+  list.push_back({{"name", "process_sort_index"},
+                  {"ph", "M"},
+                  {"pid", rank},
+                  {"args", {{"sort_index", rank}}}});
+  nameThread(static_cast<int>(Queue::Compute), "compute");
+  nameThread(static_cast<int>(Queue::Communication), "communication");
+}
+
+void RankWriter::nameThread(int thread, const char *name) {
+  list.push_back({{"name", "thread_name"},
+                  {"ph", "M"},
+                  {"pid", rank},
+                  {"tid", thread},
+                  {"args", {{"name", name}}}});
+}
+
+/// A bar for the start of what is sent, and arrows from there to the waits of
+/// the receivers, which know them by the same numbers.
+void RankWriter::addArrows(const Trace::Event &event,
+                           const Trace::Cost::Exchange &what) {
+  int64_t use = uses[what.channel]++;
+  auto addEnd = [&](const char *kind, int64_t from, int64_t to, int thread,
+                    double time) {
+    std::string id = std::to_string(what.channel) + "." + std::to_string(use) +
+                     "." + std::to_string(from) + "." + std::to_string(to);
+    list.push_back({{"name", what.kind},
+                    {"cat", "transfer"},
+                    {"ph", kind},
+                    {"id", id},
+                    {"pid", rank},
+                    {"tid", thread},
+                    {"ts", time}});
+    // An arrow ends at the bar around it, not at the next one.
+    if (*kind == 'f')
+      list.back()["bp"] = "e";
   };
+  auto self = static_cast<int64_t>(rank);
+  double end = since(event.end);
+  if (!what.receivers.empty()) {
+    if (!std::exchange(hasStarts, true))
+      nameThread(startTrack, "starts");
+    double begin = end - what.totalSeconds * 1e6;
+    list.push_back({{"name", "start of " + what.kind},
+                    {"cat", "communication"},
+                    {"ph", "X"},
+                    {"pid", rank},
+                    {"tid", startTrack},
+                    {"ts", begin},
+                    {"dur", what.startSeconds * 1e6},
+                    {"args", {{"to", what.receivers}}}});
+    for (int64_t receiver : what.receivers)
+      addEnd("s", self, receiver, startTrack, begin);
+  }
+  for (int64_t sender : what.senders)
+    addEnd("f", sender, self, static_cast<int>(event.queue), end);
+}
+
+void RankWriter::add(const Trace::Event &event) {
+  // Names that viewers have for colors.
+  static const std::map<std::string, const char *> colors = {
+      {"forward", "thread_state_running"},
+      {"backward", "rail_animation"},
+      {"update", "rail_idle"}};
+  ShownLabel shown = showLabel(
+      event.name, event.cost.lines.empty() ? "" : event.cost.lines.front());
+  double begin = since(event.begin);
+  if (event.cost.arenaBytes && event.cost.arenaBytes != arenaBytes) {
+    arenaBytes = event.cost.arenaBytes;
+    list.push_back({{"name", "memory of the arena in use"},
+                    {"ph", "C"},
+                    {"pid", rank},
+                    {"ts", begin},
+                    {"args", {{"bytes", *arenaBytes}}}});
+  }
+  list.push_back(
+      {{"name", shown.name},
+       {"cat", event.queue == Queue::Compute ? "compute" : "communication"},
+       {"ph", "X"},
+       {"pid", rank},
+       {"tid", static_cast<int>(event.queue)},
+       {"ts", begin},
+       {"dur", since(event.end) - begin},
+       {"args", argumentsOf(event, shown.phase)}});
+  if (auto color = colors.find(shown.phase); color != colors.end())
+    list.back()["cname"] = color->second;
+  if (event.cost.exchange)
+    addArrows(event, *event.cost.exchange);
+}
+
+std::string Trace::json(const std::vector<size_t> *ranks) const {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (size_t rank = 0; rank < byRank.size(); ++rank) {
     if (ranks && !std::ranges::count(*ranks, rank))
       continue;
-    list.push_back({{"name", "process_name"},
-                    {"ph", "M"},
-                    {"pid", rank},
-                    {"args", {{"name", "rank " + std::to_string(rank)}}}});
-    for (Queue queue : {Queue::Compute, Queue::Communication})
-      list.push_back({{"name", "thread_name"},
-                      {"ph", "M"},
-                      {"pid", rank},
-                      {"tid", static_cast<int>(queue)},
-                      {"args",
-                       {{"name", queue == Queue::Compute ? "compute"
-                                                         : "communication"}}}});
+    RankWriter writer(rank, origin, list);
+    writer.nameProcess(rank < names.size() ? names[rank]
+                                           : "rank " + std::to_string(rank));
     for (const Event &event : byRank[rank])
-      list.push_back(
-          {{"name", event.name},
-           {"cat", event.queue == Queue::Compute ? "compute" : "communication"},
-           {"ph", "X"},
-           {"pid", rank},
-           {"tid", static_cast<int>(event.queue)},
-           {"ts", microseconds(event.begin - origin)},
-           {"dur", microseconds(event.end - event.begin)},
-           {"args", argumentsOf(event)}});
+      writer.add(event);
   }
   return textOf(std::move(list));
 }

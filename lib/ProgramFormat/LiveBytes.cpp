@@ -28,6 +28,7 @@ public:
       : program(program), rankClass(rankClass) {}
 
   int64_t find();
+  std::vector<int64_t> findOfEach();
 
 private:
   /// The bytes of a value up to `end`, from their write until they are no
@@ -48,6 +49,8 @@ private:
   /// Divides the value that both sides of a byte belong to.
   void divide(int64_t byte);
   void end(const std::pair<const int64_t, Value> &value, int64_t time);
+  /// Ends all values, and puts the changes in order.
+  void finish();
 
   const Program &program;
   const RankClass &rankClass;
@@ -166,12 +169,39 @@ void LiveBytes::walk(const std::vector<Instruction> &list) {
   }
 }
 
-int64_t LiveBytes::find() {
-  walk(rankClass.instructions);
+std::vector<int64_t> LiveBytes::findOfEach() {
+  std::vector<int64_t> begins;
+  for (const Instruction &instruction : rankClass.instructions) {
+    begins.push_back(time);
+    step(instruction);
+    time += 2;
+  }
+  begins.push_back(time);
+  finish();
+  std::vector<int64_t> each;
+  int64_t bytes = 0;
+  auto next = changes.begin();
+  for (size_t i = 0; i + 1 < begins.size(); ++i) {
+    for (; next != changes.end() && next->first <= begins[i]; ++next)
+      bytes += next->second;
+    int64_t most = bytes;
+    for (; next != changes.end() && next->first < begins[i + 1]; ++next)
+      most = std::max(most, bytes += next->second);
+    each.push_back(most);
+  }
+  return each;
+}
+
+void LiveBytes::finish() {
   for (const auto &value : values)
     end(value, time);
   // What ends makes room for what begins.
   std::sort(changes.begin(), changes.end());
+}
+
+int64_t LiveBytes::find() {
+  walk(rankClass.instructions);
+  finish();
   int64_t bytes = 0, most = 0;
   for (auto [time, change] : changes)
     most = std::max(most, bytes += change);
@@ -180,6 +210,11 @@ int64_t LiveBytes::find() {
 
 int64_t findLiveBytes(const Program &program, const RankClass &rankClass) {
   return LiveBytes(program, rankClass).find();
+}
+
+std::vector<int64_t> findLiveBytesOfEach(const Program &program,
+                                         const RankClass &rankClass) {
+  return LiveBytes(program, rankClass).findOfEach();
 }
 
 } // namespace whale::format

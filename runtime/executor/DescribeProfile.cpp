@@ -9,7 +9,9 @@
 // In: the times of instructions, summed over steps, by rank. Out: a text with
 // two tables: where each rank's time went, and which lines of the user's
 // program took the longest, as means over the ranks. An instruction that is
-// made of several lines counts for the line of its result.
+// made of several lines counts for the line of its result. Waiting for other
+// ranks is no line's; what a device reaches beyond its measured peaks, as in
+// its caches, counts as the peaks.
 //
 // Cost: linear in the instructions of all ranks, with a look-up of each one's
 // line, a comparison with the kinds of instruction that this line has, and a
@@ -156,12 +158,13 @@ void Describer::describeRanks(std::string &text) const {
 void Describer::add(const std::string &name, const Instruction &instruction,
                     const Profile::Spent &spent) {
   Line &line = lines[name];
-  line.seconds += spent.seconds;
+  // A rank that waits for others does so wherever it happens to need them.
+  line.seconds += spent.seconds - spent.waitedSeconds;
   line.count += spent.count;
   double least = leastSeconds(instruction);
   if (least > 0) {
     line.leastSeconds += least * static_cast<double>(spent.count);
-    line.knownSeconds += spent.seconds;
+    line.knownSeconds += spent.seconds - spent.waitedSeconds;
   }
   std::string kind = kindOf(instruction);
   if (std::find(line.kinds.begin(), line.kinds.end(), kind) == line.kinds.end())
@@ -189,10 +192,10 @@ void Describer::describeLines(std::string &text) {
   for (size_t i = 0; i < std::min(order.size(), mostLines); ++i) {
     const auto &[name, line] = *order[i];
     text += time(line.seconds / ranks);
-    text +=
-        line.knownSeconds > 0
-            ? print(" %6.0f %%", 100 * line.leastSeconds / line.knownSeconds)
-            : "        -";
+    text += line.knownSeconds > 0
+                ? print(" %6.0f %%", 100 * std::min(1.0, line.leastSeconds /
+                                                             line.knownSeconds))
+                : "        -";
     text += "  " + name + " (";
     for (size_t k = 0; k < line.kinds.size(); ++k)
       text += (k ? ", " : "") + line.kinds[k];

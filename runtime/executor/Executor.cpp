@@ -182,8 +182,10 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       ranks[rank].device->reset();
   if (options.trace) {
     measurePeaks();
+    if (rankNames.empty())
+      prepareTrace();
     begin = Clock::now();
-    options.trace->beginStep(ranks.size());
+    options.trace->beginStep(rankNames);
   }
   std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
   auto step = std::make_shared<Step>(

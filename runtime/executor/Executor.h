@@ -194,6 +194,8 @@ private:
   /// Measures those that a trace asks for, which it takes no time of a step
   /// for.
   void measurePeaks();
+  /// What else a trace shows of each rank and instruction.
+  void prepareTrace();
   Trace::Cost costOf(int64_t rank, const Instruction &instruction);
   /// The scope that the function at hand is run for; empty where none is.
   std::string scopeOf(int64_t rank) const;
@@ -226,6 +228,10 @@ private:
   std::vector<bool> isTakenOver;
   /// Those of other processes have no device.
   std::vector<Rank> ranks;
+  /// For traces: the names of ranks; by class, what of the arena is in use by
+  /// the numbers of its instructions.
+  std::vector<std::string> rankNames;
+  std::vector<std::map<size_t, int64_t>> arenaBytes;
   std::atomic<bool> isInStep = false, isInRelayout = false;
   /// The relayouts so far.
   struct Relayout {

@@ -19,10 +19,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TraceNames.h"
 #include "executor/DescribeProfile.h"
 #include "executor/Executor.h"
 #include "executor/ModelStep.h"
 #include "transport/Peers.h"
+#include "whale/ProgramFormat/LiveBytes.h"
 
 #include <algorithm>
 #include <set>
@@ -157,6 +159,22 @@ double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {
                                           instruction.product);
 }
 
+void Executor::prepareTrace() {
+  const format::Program &given = program.program;
+  rankNames = nameRanks(given);
+  arenaBytes.resize(given.classes.size());
+  for (int64_t rank : place.local) {
+    int64_t number = given.ranks[rank].rankClass;
+    const std::vector<Instruction> &list =
+        program.boundClassOf(rank).instructions;
+    std::vector<int64_t> bytes =
+        format::findLiveBytesOfEach(given, given.classes[number]);
+    if (arenaBytes[number].empty() && bytes.size() == list.size())
+      for (size_t i = 0; i < list.size(); ++i)
+        arenaBytes[number][list[i].number] = bytes[i];
+  }
+}
+
 void Executor::measurePeaks() {
   runRanks([&](int64_t rank) {
     try {
@@ -191,10 +209,22 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
     const format::Collective &collective =
         *program.program.channels.at(wait->channel);
     const Transfer &transfer = ranks[rank].transfers[wait->transfer];
-    cost.exchange = {collective.kind,           transfer.traffic.sent,
-                     transfer.traffic.received, transfer.traffic.waitedSeconds,
-                     transfer.totalSeconds,     peersOf(collective, rank)};
+    cost.exchange = {collective.kind,
+                     transfer.traffic.sent,
+                     transfer.traffic.received,
+                     transfer.traffic.waitedSeconds,
+                     transfer.startSeconds,
+                     transfer.totalSeconds,
+                     peersOf(collective, rank),
+                     wait->channel,
+                     receiversOf(collective, rank),
+                     sendersOf(collective, rank)};
   }
+  const Instruction *run = ranks[rank].run;
+  const auto &held = arenaBytes[program.program.ranks[rank].rankClass];
+  if (auto bytes = held.find((run ? *run : instruction).number);
+      bytes != held.end())
+    cost.arenaBytes = bytes->second;
   return cost;
 }
 

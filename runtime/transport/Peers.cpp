@@ -30,4 +30,30 @@ std::vector<int64_t> peersOf(const Collective &collective, int64_t rank) {
   return {peers.begin(), peers.end()};
 }
 
+static bool isListOfMessages(const Collective &collective) {
+  return collective.kind == "send_recv" || collective.kind == "broadcast";
+}
+
+std::vector<int64_t> receiversOf(const Collective &collective, int64_t rank) {
+  std::set<int64_t> receivers;
+  if (isListOfMessages(collective))
+    for (const auto &[receiver, cells] : collective.cells)
+      for (const Cell &cell : *cells)
+        for (const Cell::Contribution &from : cell.from)
+          if (from.peer == rank && receiver != rank)
+            receivers.insert(receiver);
+  return {receivers.begin(), receivers.end()};
+}
+
+std::vector<int64_t> sendersOf(const Collective &collective, int64_t rank) {
+  std::set<int64_t> senders;
+  auto cells = collective.cells.find(rank);
+  if (isListOfMessages(collective) && cells != collective.cells.end())
+    for (const Cell &cell : *cells->second)
+      for (const Cell::Contribution &from : cell.from)
+        if (from.peer != rank)
+          senders.insert(from.peer);
+  return {senders.begin(), senders.end()};
+}
+
 } // namespace whale::runtime

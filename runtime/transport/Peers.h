@@ -17,6 +17,11 @@ namespace whale::runtime {
 /// channel, ascending: those that it waits for. Its group may have more.
 std::vector<int64_t> peersOf(const Collective &collective, int64_t rank);
 
+/// Those of them that it sends to, and that it receives from; none in a
+/// collective that is no list of messages.
+std::vector<int64_t> receiversOf(const Collective &collective, int64_t rank);
+std::vector<int64_t> sendersOf(const Collective &collective, int64_t rank);
+
 } // namespace whale::runtime
 
 #endif // WHALE_RUNTIME_TRANSPORT_PEERS_H

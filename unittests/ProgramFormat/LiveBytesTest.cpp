@@ -50,6 +50,19 @@ TEST(LiveBytes, FromTheWriteToTheLastRead) {
   EXPECT_EQ(builder.live(), 192);
 }
 
+TEST(LiveBytes, OfEachInstruction) {
+  Builder builder;
+  auto each = [&] {
+    return findLiveBytesOfEach(builder.program, builder.program.classes[0]);
+  };
+  EXPECT_TRUE(each().empty());
+  builder.copy(8, 0);
+  builder.copy(0, 1);
+  builder.copy(1, 8);
+  builder.copy(8, 2);
+  EXPECT_EQ(each(), (std::vector<int64_t>{64, 128, 64, 64}));
+}
+
 TEST(LiveBytes, EachByteByItself) {
   Builder builder;
   BufferIndex whole = builder.add(Space::Arena, 0, 128);

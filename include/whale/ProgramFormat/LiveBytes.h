@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A measure of how well buffers were planned, for tests. It uses the program
-// alone and shares no code with the passes that plan buffers.
+// A measure of how well buffers were planned, for tests, and of what memory is
+// used for when, for traces. It uses the program alone and shares no code with
+// the passes that plan buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,11 @@ namespace whale::format {
 /// arena for these instructions in this order is smaller. A loop is assumed to
 /// run twice, and the branches of a case one after the other.
 int64_t findLiveBytes(const Program &program, const RankClass &rankClass);
+
+/// Returns the same for each instruction of the class's list by itself, with
+/// all that it runs.
+std::vector<int64_t> findLiveBytesOfEach(const Program &program,
+                                         const RankClass &rankClass);
 
 } // namespace whale::format
 

@@ -46,11 +46,17 @@ public:
       int64_t sent, received;
       /// The part of its time that the rank waited for others.
       double waitedSeconds;
-      /// From its start to the end of the wait for it.
-      double totalSeconds;
+      /// What its start took, and from its begin to the end of the wait.
+      double startSeconds, totalSeconds;
       std::vector<int64_t> peers;
+      /// The number of its channel, and the peers that it sends to and receives
+      /// from one by one; none of what all do together.
+      int64_t channel = 0;
+      std::vector<int64_t> receivers = {}, senders = {};
     };
     std::optional<Exchange> exchange;
+    /// Bytes of the arena that are in use meanwhile, where that is known.
+    std::optional<int64_t> arenaBytes = {};
   };
 
   struct Event {
@@ -63,8 +69,9 @@ public:
     int64_t step;
   };
 
-  /// Starts the next step with `ranks` ranks; called by Program::run.
-  void beginStep(size_t ranks);
+  /// Starts the next step with these ranks, by their names; called by
+  /// Program::run.
+  void beginStep(const std::vector<std::string> &ranks);
   /// Each rank appends only its own events, hence without a lock.
   void add(size_t rank, std::string name, Cost cost, Queue queue,
            Clock::time_point begin, Clock::time_point end);
@@ -72,8 +79,10 @@ public:
   const std::vector<std::vector<Event>> &events() const { return byRank; }
 
   /// Chrome trace-event JSON, opened by Perfetto: a process for each rank, in
-  /// it a track for each queue. Bars say FLOPs, bytes and their rates, and
-  /// which share of the roofline they reached. Of some ranks only, if given.
+  /// it a track for each queue and for the starts of what is sent, with arrows
+  /// from there to the waits for it, and a counter of the arena's bytes. Bars
+  /// say phase and micro-batch, FLOPs, bytes and their rates, and which share
+  /// of the roofline they reached. Of some ranks only, if given.
   std::string json(const std::vector<size_t> *ranks = nullptr) const;
   /// One text for those of several processes, whose traces began together.
   static std::string join(const std::vector<std::string> &parts);
@@ -81,6 +90,7 @@ public:
 private:
   Clock::time_point origin = Clock::now();
   int64_t steps = 0;
+  std::vector<std::string> names;
   std::vector<std::vector<Event>> byRank;
 };
 
