@@ -8,9 +8,10 @@
 //
 // In: contractions of complex numbers of f32. Out: four of their real and
 // imaginary parts, which are the library's; vectors and few elements stay, as
-// they do for real numbers. The sums of two products are formed by who adds
-// products in place, the parts by kernels with what makes the operands. Cost:
-// the multiplications that complex ones are, and the parts in memory.
+// they do for real numbers, and what the library multiplies whole. The sums of
+// two products are formed by who adds products in place, the parts by kernels
+// with what makes the operands. Cost: the multiplications that complex ones
+// are, and the parts in memory.
 //
 // In: complex numbers divided by a constant without imaginary parts, as those
 // of Fourier transforms and their gradients. Out: their parts divided by its
@@ -24,7 +25,7 @@
 using namespace mlir;
 using namespace whale;
 
-static bool isComplexOfF32(Value value) {
+bool whale::isComplexOfF32(Value value) {
   auto complex = dyn_cast<ComplexType>(getElementTypeOrSelf(value));
   return complex && complex.getElementType().isF32();
 }
@@ -112,16 +113,18 @@ void whale::populateComplexPatterns(RewritePatternSet &patterns) {
 
 bool whale::isForLoops(int64_t batch, int64_t rows, int64_t columns,
                        int64_t contracted, int64_t fewProducts) {
-  // What the library spends on each product of a batch is as much.
-  constexpr int64_t least = 1024;
-  int64_t few = std::max(fewProducts / batch, std::min(fewProducts, least));
+  // What the library spends on each product of a batch, which is less than on
+  // the first.
+  int64_t least = fewProducts / 32;
+  int64_t few = std::max(fewProducts / batch, least);
   return rows == 1 || columns == 1 ||
          (rows <= few / contracted && columns <= few / contracted / rows);
 }
 
 LogicalResult whale::splitComplexProduct(RewriterBase &rewriter,
                                          stablehlo::DotGeneralOp op,
-                                         int64_t fewProducts) {
+                                         int64_t fewProducts,
+                                         int64_t wholeProducts) {
   if (!isComplexOfF32(op.getLhs()) || !isComplexOfF32(op.getRhs()) ||
       !isComplexOfF32(op.getResult()))
     return failure();
@@ -141,10 +144,12 @@ LogicalResult whale::splitComplexProduct(RewriterBase &rewriter,
   // Real and imaginary parts are differences and sums of two long sums each,
   // and err as both do; loops form sums in blocks, which is more exact.
   constexpr int64_t mostTerms = 1024;
-  if (all(op.getResult()) == 0 || contracted == 0 || contracted > mostTerms ||
-      isForLoops(batch, all(op.getLhs()) / batch / contracted,
-                 all(op.getRhs()) / batch / contracted, contracted,
-                 fewProducts))
+  if (all(op.getResult()) == 0 || contracted == 0 || contracted > mostTerms)
+    return failure();
+  int64_t rows = all(op.getLhs()) / batch / contracted;
+  int64_t columns = all(op.getRhs()) / batch / contracted;
+  if (rows <= wholeProducts / contracted / columns ||
+      isForLoops(batch, rows, columns, contracted, fewProducts))
     return failure();
 
   Location loc = op.getLoc();

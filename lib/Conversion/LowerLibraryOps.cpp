@@ -94,8 +94,10 @@ public:
   Contraction(RewriterBase &rewriter, stablehlo::DotGeneralOp op);
 
   /// Replaces the operation; failure if the library has no such product, or
-  /// loops are as quick. `hasIntegers` says whether it has those of i8.
-  LogicalResult lower(int64_t fewProducts, bool hasIntegers);
+  /// loops are as quick. `hasIntegers` says whether it has those of i8,
+  /// `complexProducts` how many pairs of complex numbers of f32 it multiplies.
+  LogicalResult lower(int64_t fewProducts, bool hasIntegers,
+                      int64_t complexProducts);
 
   /// The same for products of 8-bit elements as cuBLASLt has them on GPUs of
   /// this compute capability, with a remark where it lacks one.
@@ -297,7 +299,8 @@ LogicalResult Contraction::lowerBytes(int64_t fewProducts, int capability) {
   return failure();
 }
 
-LogicalResult Contraction::lower(int64_t fewProducts, bool hasIntegers) {
+LogicalResult Contraction::lower(int64_t fewProducts, bool hasIntegers,
+                                 int64_t complexProducts) {
   Value left = op.getLhs(), right = op.getRhs();
   int64_t contracted = countContracted();
   if (contracted == 0) {
@@ -314,7 +317,11 @@ LogicalResult Contraction::lower(int64_t fewProducts, bool hasIntegers) {
                       getElementTypeOrSelf(left).isSignlessInteger(8) &&
                       getElementTypeOrSelf(right).isSignlessInteger(8) &&
                       type.getElementType().isSignlessInteger(32);
-  if (!(hasIntegers && isOfIntegers) &&
+  bool isOfComplex =
+      isComplexOfF32(left) && isComplexOfF32(right) &&
+      isComplexOfF32(op.getResult()) &&
+      lhs.countFree() <= complexProducts / contracted / rhs.countFree();
+  if (!(hasIntegers && isOfIntegers) && !isOfComplex &&
       (!isLibraryType(type.getElementType()) ||
        !makeLibraryTypes(rewriter, op, left, right)))
     return failure();
@@ -555,7 +562,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
         [&](stablehlo::DotGeneralOp op) { products.push_back(op); });
     for (stablehlo::DotGeneralOp op : products) {
       rewriter.setInsertionPoint(op);
-      (void)splitComplexProduct(rewriter, op, fewProducts);
+      (void)splitComplexProduct(rewriter, op, fewProducts, complexProducts);
     }
     SmallVector<Operation *> found;
     getOperation().walk([&](Operation *op) {
@@ -571,7 +578,8 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
         if (bytes == 0 ||
             failed(Contraction(rewriter, dot).lowerBytes(fewProducts, bytes)))
-          (void)Contraction(rewriter, dot).lower(fewProducts, integers);
+          (void)Contraction(rewriter, dot)
+              .lower(fewProducts, integers, complexProducts);
       } else if (auto convolution = cast<stablehlo::ConvolutionOp>(op);
                  failed(lowerConvolution(rewriter, convolution)) &&
                  isReversed(convolution)) {

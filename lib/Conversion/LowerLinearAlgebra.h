@@ -53,11 +53,15 @@ void populateComplexPatterns(mlir::RewritePatternSet &patterns);
 bool isForLoops(int64_t batch, int64_t rows, int64_t columns,
                 int64_t contracted, int64_t fewProducts);
 
+bool isComplexOfF32(mlir::Value value);
+
 /// Replaces a product of complex numbers of f32 by four of their parts; failure
-/// for others, and where loops are as quick.
+/// for others, where loops are as quick, and where the library multiplies so
+/// few pairs of elements whole.
 mlir::LogicalResult splitComplexProduct(mlir::RewriterBase &rewriter,
                                         mlir::stablehlo::DotGeneralOp op,
-                                        int64_t fewProducts);
+                                        int64_t fewProducts,
+                                        int64_t wholeProducts);
 
 } // namespace whale
 

@@ -33,8 +33,13 @@ using namespace mlir;
 
 namespace whale {
 
-// How products are computed, which begins level 'kernels'.
-#define PRODUCTS "whale-convolution-gradients,whale-lower-library-ops"
+// How products are computed, which begins level 'kernels'. The processor's own
+// loops for small products (runtime/device/cpu/SmallProduct.h) are called in
+// less time than a kernel's take for a thousand pairs of elements, and take
+// complex numbers.
+#define PRODUCTS                                                               \
+  "whale-convolution-gradients,"                                               \
+  "whale-lower-library-ops{few-products=1024 complex-products=262144}"
 #define GPU_PRODUCTS                                                           \
   "whale-convolutions-to-products,whale-convolution-gradients,"                \
   "whale-normalize-convolutions,whale-lower-library-ops{blocks}"

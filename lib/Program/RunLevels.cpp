@@ -178,7 +178,7 @@ int64_t LevelRunner::getAttentionWorkspace(const RankTarget &target) const {
 std::string LevelRunner::withOptions(StringRef pipeline,
                                      const RankTarget &target) const {
   std::string text = pipeline.str();
-  if (pipeline.contains("whale-lower-library-ops{")) {
+  if (pipeline.contains("whale-lower-library-ops{blocks")) {
     std::string capability = std::to_string(target.capability);
     text = addOption(text, "whale-lower-library-ops", "bytes=" + capability);
     if (!isCpu()) {

@@ -2,10 +2,11 @@
 // strides, and which copies and additions are left around them. A call with a
 // wrong stride would read other elements; a copy that is not needed costs time.
 // The first run makes calls of small products too; in the second they stay
-// loops.
+// loops. In the third, as on a processor, few stay, and complex ones are whole.
 
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{few-products=0}))' -split-input-file | FileCheck %s
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops))' -split-input-file | FileCheck %s --check-prefix=FEW
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{few-products=128 complex-products=4096}))' -split-input-file | FileCheck %s --check-prefix=WHOLE
 
 // A transposed operand is read with other strides.
 // CHECK-LABEL: @transposed
@@ -419,6 +420,12 @@ func.func @reversed_integers(%x: tensor<1x5x6x2xi32>, %w: tensor<3x2x2x4xi32>)
 // CHECK: stablehlo.complex %[[R]],
 // FEW-LABEL: func.func @complex
 // FEW: stablehlo.dot_general {{.*}}complex<f32>
+// WHOLE-LABEL: func.func @complex
+// WHOLE: %[[B:.*]] = stablehlo.complex
+// WHOLE: whale.matmul %{{.*}}, %[[B]] {batch = array<i64>,
+// WHOLE-SAME: k = array<i64: 8, 1, 16>, m = array<i64: 8, 8, 16>,
+// WHOLE-SAME: n = array<i64: 16, 1, 1>
+// WHOLE-SAME: complex<f32>
 func.func @complex(%a: tensor<2x4x8xcomplex<f32>>, %re: tensor<8x16xf32>,
                    %im: tensor<8x16xf32>) -> tensor<2x4x16xcomplex<f32>> {
   %b = stablehlo.complex %re, %im : tensor<8x16xcomplex<f32>>

@@ -41,7 +41,9 @@ def LowerLibraryOps
     from its end is reversed, as kernels read filters from their start.
 
     A product of complex numbers of f32 that sums at most 1,024 terms is four
-    of their parts, a quotient by a constant without imaginary parts two.
+    of their parts, a quotient by a constant without imaginary parts two. A
+    product of at most `complex-products` pairs of elements stays whole, as a
+    `whale.matmul`.
 
     Products of i8 and of f8 are kernels, or formed in f32. With `integers`,
     those of i8 into i32 become a `whale.matmul`, if oneDNN sums so many terms
@@ -86,7 +88,10 @@ def LowerLibraryOps
   let options = [
     Option<"fewProducts", "few-products", "int64_t", "32 * 32 * 32",
            "Largest number of pairs of elements in the products of a batch "
-           "that stay for loops">,
+           "that stay for loops; of a single product of it a 32nd of that">,
+    Option<"complexProducts", "complex-products", "int64_t", "0",
+           "Largest number of pairs of complex numbers of f32 in a product "
+           "that the library multiplies as such">,
     Option<"blocks", "blocks", "bool", "false",
            "Make kernels of blocks of threads, for a GPU, of attention">,
     Option<"capability", "capability", "int", "0",

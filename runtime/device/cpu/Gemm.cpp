@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // C = A B of dense row-major matrices, and copies of strided matrices to dense
-// ones and back. Products of f32 are oneDNN's. Other types, and extents above
-// 32 bits, take blockedGemm, whose bits depend neither on its panels nor on the
-// threads. Matrices that are in memory column by column are copied by tiles;
-// half precision becomes f32 and back a row or a column of a tile at a time.
+// ones and back. Products of f32 are oneDNN's, or those of SmallProduct.h.
+// Other types, and extents above 32 bits, take blockedGemm, whose bits depend
+// neither on its panels nor on the threads. Matrices that are in memory column
+// by column are copied by tiles; half precision becomes f32 and back a row or a
+// column of a tile at a time.
 //
 // Cost: m n k multiplications and additions. blockedGemm splits rows over
 // threads; a panel of B, 128 by 512, is used for all rows of a thread, so that
@@ -22,6 +23,7 @@
 #include "device/cpu/Gemm.h"
 
 #include "device/cpu/Parallel.h"
+#include "device/cpu/SmallProduct.h"
 #include "library/RowMath.h"
 #include "whale/Runtime/Types.h"
 
@@ -73,6 +75,8 @@ void gemm<float>(int64_t m, int64_t n, int64_t k, const float *a,
     std::fill(c, c + m * n, 0.0f);
     return;
   }
+  if (isSmallProduct(m, n, k))
+    return SmallProduct{m, n, k, k, 1, n, 1, n}.run(a, b, c);
   // oneDNN computes with 32 bits of the extents.
   if (std::max({m, n, k}) > INT32_MAX)
     return blockedGemm(m, n, k, a, b, c, threads);

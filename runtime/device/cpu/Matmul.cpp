@@ -6,17 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: a batched product of strided matrices. Out: a call of one of three ways,
-// chosen when it is prepared: oneDNN's sgemm, its primitives, or, for types and
-// layouts that it does not take, copies to dense matrices and a product of our
-// own (Gemm.h). A result whose rows are adjacent is computed as the transpose.
-// Products of i8 are oneDNN's where the processor adds four of them to an i32
-// in one instruction, and terms are few: elsewhere it saturates sums of two at
-// 16 bits, and rounds those of many to f32. Long sums of f32 are computed by
-// oneDNN in blocks of terms, each added to the result, so that rounding errors
-// grow less.
+// In: a batched product of strided matrices. Out: a call of one of four ways,
+// chosen when it is prepared: for small matrices, and complex ones, loops of
+// our own (SmallProduct.h); oneDNN's sgemm, its primitives, or, for types and
+// layouts that it does not take, copies to dense matrices and a product of
+// these (Gemm.h). A result whose rows are adjacent is computed as the
+// transpose. Products of i8 are oneDNN's where the processor adds four of them
+// to an i32 in one instruction, and terms are few: elsewhere it saturates sums
+// of two at 16 bits, and rounds those of many to f32. Long sums of f32 are
+// computed by oneDNN in blocks of terms, each added to the result, so that
+// rounding errors grow less.
 //
-// Cost: oneDNN's; each block of terms reads and writes the result once more. A
+// Cost: of small products see there, and a division for each of a batch; else
+// oneDNN's; each block of terms reads and writes the result once more. A
 // copied operand is read once, and again where it changes along the batch.
 // Scratch: the three dense matrices (four with accumulation), or what oneDNN
 // asks for.
@@ -119,14 +121,32 @@ PreparedMatmul::PreparedMatmul(const Matmul &matmul, CpuContext &context)
     transposed = true;
     transpose(op);
   }
-  direct = op.k != 0 && prepareDirect(context);
-  if (!direct)
+  isSmall = prepareSmall();
+  direct = !isSmall && op.k != 0 && prepareDirect(context);
+  if (!isSmall && !direct)
     dispatchProduct(op.lhsType, op.rhsType, op.outType, [&]<typename T>() {
       int64_t out = op.m * op.n * int64_t(sizeof(T));
       scratch = {{op.m * op.k * int64_t(sizeof(T)),
                   op.k * op.n * int64_t(sizeof(T)), out,
                   op.accumulate ? out : 0}};
     });
+}
+
+/// Whether the product is one of small matrices, or, as oneDNN has none of
+/// these, of complex ones.
+bool PreparedMatmul::prepareSmall() {
+  bool isComplex = op.lhsType == DType::C64;
+  if (op.lhsType != op.rhsType || op.lhsType != op.outType || op.k == 0 ||
+      (op.nOut != 1 && op.n != 1) ||
+      !(isComplex ||
+        (op.lhsType == DType::F32 && isSmallProduct(op.m, op.n, op.k))))
+    return false;
+  small = {op.m,    op.n,    op.k,    op.mLhs,       op.kLhs,
+           op.kRhs, op.nRhs, op.mOut, op.accumulate, isComplex};
+  products = 1;
+  for (const Matmul::Batch &dim : op.batch)
+    products *= dim.size;
+  return true;
 }
 
 /// Terms of a sum that oneDNN adds at a time. It adds them one after the other,
@@ -334,12 +354,46 @@ void PreparedMatmul::runPacked(CpuContext &context, const void *lhs,
   }
 }
 
+/// Whole products on each thread or, where there are fewer, rows of them.
+void PreparedMatmul::runSmall(const char *lhs, const char *rhs,
+                              char *out) const {
+  int64_t parts = products < threads ? std::min(threads, op.m) : 1;
+  int64_t bytes = byteSize(op.lhsType);
+  auto multiply = [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
+      int64_t rest = item / parts, part = item % parts;
+      int64_t row = part * op.m / parts;
+      int64_t left = row * op.mLhs, right = 0, to = row * op.mOut;
+      for (size_t d = op.batch.size(); d-- > 0;) {
+        const Matmul::Batch &dim = op.batch[d];
+        int64_t at = d > 0 ? rest % dim.size : rest;
+        left += at * dim.lhs;
+        right += at * dim.rhs;
+        to += at * dim.out;
+        rest /= dim.size;
+      }
+      SmallProduct product = small;
+      product.m = (part + 1) * op.m / parts - row;
+      product.run(lhs + left * bytes, rhs + right * bytes, out + to * bytes);
+    }
+  };
+  if (threads <= 1)
+    multiply(0, products);
+  else
+    parallelFor(products * parts, threads, multiply);
+}
+
 void PreparedMatmul::run(CpuContext &context, const void *lhs, const void *rhs,
                          void *out) const {
   if (empty)
     return;
   if (transposed)
     std::swap(lhs, rhs);
+  if (isSmall) {
+    runSmall(static_cast<const char *>(lhs), static_cast<const char *>(rhs),
+             static_cast<char *>(out));
+    return;
+  }
   ThreadCount count(threads);
   // Of GEMM, which allocates its memory itself, this counts it.
   context.scratch.reserve(scratch);

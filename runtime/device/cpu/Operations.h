@@ -14,6 +14,7 @@
 #else
 
 #include "device/cpu/Scratch.h"
+#include "device/cpu/SmallProduct.h"
 #include "device/cpu/ViewConvolution.h"
 #include "program/Format.h"
 
@@ -66,12 +67,14 @@ private:
     dnnl::memory::desc lhs, rhs, scratch;
   };
 
+  bool prepareSmall();
   bool prepareDirect(CpuContext &context);
   bool prepareGemm();
   bool prepareBlock(CpuContext &context, int64_t size, bool accumulate,
                     Block &block);
   void runDirect(CpuContext &context, const void *lhs, const void *rhs,
                  void *out) const;
+  void runSmall(const char *lhs, const char *rhs, char *out) const;
   void runGemm(const void *lhs, const void *rhs, void *out) const;
   template <typename T>
   void runPacked(CpuContext &context, const void *lhs, const void *rhs,
@@ -84,6 +87,10 @@ private:
   /// `op` computes the transpose of the original product: lhs is its rhs.
   bool transposed = false;
   bool empty = false;
+  /// So many products that are computed without oneDNN.
+  bool isSmall = false;
+  SmallProduct small = {};
+  int64_t products = 0;
   bool direct = false;
   /// By oneDNN's GEMM instead of its primitives, so many columns at a time.
   bool usesGemm = false;
