@@ -32,6 +32,8 @@
 #include "whale/Target/CPU/NativeCode.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
@@ -48,6 +50,16 @@ namespace {
 //===----------------------------------------------------------------------===//
 // LLVM IR
 //===----------------------------------------------------------------------===//
+
+/// How many numbers the vector version of a called function takes.
+constexpr StringLiteral kLanesAttrName = "whale-lanes";
+
+/// What could not be vectorized although it should be is no error.
+struct IgnoreMissedLoops : llvm::DiagnosticHandler {
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    return info.getKind() == llvm::DK_OptimizationFailure;
+  }
+};
 
 /// Marks a function as one that computes nothing but its result: errno is not
 /// set.
@@ -157,8 +169,11 @@ void useVectorVersion(llvm::Function &function,
       llvm::Attribute::get(function.getContext(), "vector-function-abi-variant",
                            llvm::join(mappings, ","));
   for (llvm::User *user : single->users())
-    if (auto *call = dyn_cast<llvm::CallInst>(user))
+    if (auto *call = dyn_cast<llvm::CallInst>(user)) {
       call->addFnAttr(attribute);
+      call->addFnAttr(llvm::Attribute::get(function.getContext(),
+                                           kLanesAttrName, Twine(most).str()));
+    }
 }
 
 /// Loads and stores the parts of complex numbers one by one. LLVM would do so,
@@ -198,6 +213,36 @@ void splitComplexAccesses(llvm::Function &function) {
   }
 }
 
+/// Says of a loop that calls math functions how many elements it computes at a
+/// time: as many as each call does, also where the processor prefers shorter
+/// vectors or memory is read here and there. A single element costs a call.
+void setVectorWidth(llvm::Loop &loop, SmallVectorImpl<llvm::Metadata *> &id) {
+  unsigned lanes = 0;
+  for (llvm::BasicBlock *block : loop.blocks())
+    for (llvm::Instruction &instruction : *block)
+      if (auto *call = dyn_cast<llvm::CallInst>(&instruction)) {
+        unsigned own = 0;
+        if (call->getFnAttr(kLanesAttrName)
+                .getValueAsString()
+                .getAsInteger(10, own))
+          continue;
+        lanes = lanes ? std::min(lanes, own) : own;
+      }
+  if (lanes < 2)
+    return;
+  llvm::LLVMContext &context = loop.getHeader()->getContext();
+  auto add = [&](StringRef name, unsigned value, unsigned bits) {
+    auto *number =
+        llvm::ConstantInt::get(llvm::IntegerType::get(context, bits), value);
+    id.push_back(
+        llvm::MDNode::get(context, {llvm::MDString::get(context, name),
+                                    llvm::ConstantAsMetadata::get(number)}));
+  };
+  add("llvm.loop.vectorize.enable", 1, 1);
+  add("llvm.loop.vectorize.width", lanes, 32);
+  add("llvm.loop.vectorize.predicate.enable", 1, 1);
+}
+
 /// Says of the innermost loops that no iteration depends on another through
 /// memory. Buffers may be the same (a kernel that works in place), so nothing
 /// can be said of the pointers.
@@ -212,7 +257,9 @@ void markParallelLoops(llvm::Function &function) {
     auto *property = llvm::MDNode::get(
         context,
         {llvm::MDString::get(context, "llvm.loop.parallel_accesses"), group});
-    auto *id = llvm::MDNode::getDistinct(context, {nullptr, property});
+    SmallVector<llvm::Metadata *> properties = {nullptr, property};
+    setVectorWidth(*loop, properties);
+    auto *id = llvm::MDNode::getDistinct(context, properties);
     id->replaceOperandWith(0, id);
     loop->setLoopID(id);
     // Rotation makes the latch of the header.
@@ -274,6 +321,7 @@ std::string compilePart(ModuleOp part, size_t number, StringRef object,
   if (failed(lowerKernelsToLLVM(part)))
     return "a kernel could not be lowered to LLVM";
   llvm::LLVMContext context;
+  context.setDiagnosticHandler(std::make_unique<IgnoreMissedLoops>());
   std::unique_ptr<llvm::Module> llvmModule =
       translateModuleToLLVMIR(part, context, "kernels");
   if (!llvmModule)
