@@ -8,7 +8,8 @@
 //
 // scatter is a kernel that walks over the updates in order and writes into the
 // buffer of its operand; what several threads may do at once is one dimension
-// of the updates that no two elements of the operand share.
+// of the updates that no two elements of the operand share. Where few updates
+// are no work for several, loops on a processor have sizes that are known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,9 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
       rewriter.replaceOp(op, op.getInputs());
       return success();
     }
-    std::optional<int64_t> parallelDim = dims.findParallelDim();
+    std::optional<int64_t> parallelDim;
+    if (blocks || dims.updates.getNumElements() > kFewElements)
+      parallelDim = dims.findParallelDim();
     int64_t extent = parallelDim ? dims.updates.getDimSize(*parallelDim) : 1;
     if (blocks && dims.updates.getNumElements() / extent > kFewUpdates)
       if (std::optional<LogicalResult> result =
@@ -128,6 +131,8 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
     return success();
   }
 
+  /// So many elements one thread of a processor updates.
+  static constexpr int64_t kFewElements = 1 << 15;
   /// So many updates a thread of a GPU takes one after the other.
   static constexpr int64_t kFewUpdates = 32;
   bool blocks;
