@@ -37,8 +37,9 @@
 
 namespace whale::runtime {
 
+static constexpr size_t alignment = 64;
+
 std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
-  constexpr size_t alignment = 64;
   constexpr int64_t large = 1 << 20;
   // A zero-size buffer still has an address.
   size_t rounded = static_cast<size_t>(bytes) + alignment;
@@ -311,13 +312,15 @@ ArrayContents Array::contents() const {
 }
 
 ArrayContents Array::share(const std::shared_ptr<const Layout> &layout,
-                           const std::vector<int64_t> *ranks) const {
+                           const std::vector<int64_t> *ranks,
+                           bool readsNow) const {
   ArrayContents own = contents();
-  auto isBorrowed = [](const std::shared_ptr<Buffer> &shard) {
-    return shard && !shard->writable;
+  auto isCopied = [readsNow](const std::shared_ptr<Buffer> &shard) {
+    auto address = reinterpret_cast<uintptr_t>(shard ? shard->data.get() : 0);
+    return shard && !shard->writable && !(readsNow && address % alignment == 0);
   };
   // What a step computes is never borrowed.
-  if (own.value->step || std::ranges::none_of(own.value->shards, isBorrowed))
+  if (own.value->step || std::ranges::none_of(own.value->shards, isCopied))
     return own;
   Array laidOut = relayout(layout, ranks);
   if (laidOut.state != state)

@@ -17,7 +17,7 @@
 // few small allocations and locks, and a pointer for each rank; memory for
 // results that replace no argument. Elements are copied only where a layout
 // differs, somebody else has a replaced argument, or an argument is the
-// caller's memory.
+// caller's memory and the step does not end before it returns, or replaces it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,10 +40,12 @@ static void checkSlowdowns(std::span<const double> slowdowns, size_t ranks) {
                   " is no number from 1 to 1000000");
 }
 
-/// Memory for a result in place of an argument: the argument's own if nobody
-/// else uses it, which the step before may do.
+/// Memory for a result in place of an argument: the argument's own if it may be
+/// written to and nobody else uses it, which the step before may do.
 static std::shared_ptr<Buffer> takeOver(std::shared_ptr<Buffer> &buffer,
                                         StepQueue &queue) {
+  if (buffer && !buffer->writable)
+    buffer = buffer->copy();
   if (buffer && buffer.use_count() > 1) {
     queue.settle();
     if (buffer.use_count() > 1)
@@ -64,6 +66,10 @@ struct Program::Work {
   std::shared_ptr<StepCosts> costs;
   /// The caller's arrays may be donated meanwhile.
   std::vector<ArrayContents> arguments, results;
+
+  /// Where the caller runs it, what he asks, and whether he was told to stop.
+  AskInterrupted callers = nullptr;
+  bool isInterrupted = false;
 
   /// Null on processors, which are left nothing.
   std::shared_ptr<Overlap> overlap;
@@ -162,7 +168,10 @@ Bindings Program::Work::compute() {
     throw Interrupted("the run was interrupted");
   StepQueue &queue = engine.queue;
   const format::Program &program = state->bound->program;
-  AskInterrupted isUnwanted = [this] { return step->isUnwanted(); };
+  AskInterrupted isUnwanted = [this] {
+    isInterrupted |= callers && callers();
+    return isInterrupted || step->isUnwanted();
+  };
   Bindings inputs, outputs;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::shared_ptr<const Layout> &layout = program.arguments[i].layout;
@@ -245,14 +254,18 @@ Submission Program::submit(std::span<const Array> arguments,
   auto costs = std::make_shared<StepCosts>();
   auto work =
       std::make_shared<Work>(state, engine, options, trace, nullptr, costs);
-  work->options.interrupted = nullptr; // It is the caller's.
+  // It is the caller's.
+  work->options.interrupted = nullptr;
+  if (turn)
+    work->callers = options.interrupted;
   std::vector<std::shared_ptr<Step>> before;
   std::vector<Array> donated;
   work->arguments.reserve(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter &parameter = program.arguments[i];
     work->arguments.push_back(
-        arguments[i].share(parameter.layout, engine.localRanks()));
+        arguments[i].share(parameter.layout, engine.localRanks(),
+                           /*readsNow=*/turn.has_value()));
     // Most arrays come of one step.
     if (const std::shared_ptr<Step> &step = work->arguments.back().step();
         before.empty() || before.back() != step)
@@ -278,6 +291,8 @@ Submission Program::submit(std::span<const Array> arguments,
   if (turn) {
     work->run();
     work->step->leave();
+    if (work->isInterrupted)
+      throw Interrupted("the run was interrupted");
     return submission;
   }
   engine.queue.push(std::move(*place), work->step,

@@ -97,3 +97,24 @@ for array in waiting:
 np.testing.assert_array_equal(endless(x * np.inf), x * np.inf)
 """
     )
+
+
+def test_ctrl_c_in_a_loop_that_was_short():
+    """A step that the caller's thread runs can be stopped, and others go on."""
+    done = run(
+        INTERRUPTED
+        + """
+step = wh.jit(
+    lambda x, to: jax.lax.while_loop(lambda x: x < to, lambda x: x + 1, x),
+    cluster=1,
+)
+for _ in range(20):
+    assert step(np.float32(0), np.float32(4)) == 4
+# In steps of less than its last place a number stays what it is.
+print("seconds", interrupted(
+    lambda: float(step(np.float32(1e9), np.float32(np.inf)))
+))
+assert step(np.float32(0), np.float32(4)) == 4
+"""
+    )
+    assert done.stdout.count("seconds") == 1

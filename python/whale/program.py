@@ -3,9 +3,10 @@
 In: a program directory with its signature; then, for each step, arguments that
 fit it. Out: results as `wh.Array`s, times in seconds and memory in bytes by
 rank. A call checks the leaves, starts the step and may return before it has
-ended. Arrays of JAX and NumPy are copied in each call; a `wh.Array` is passed
-as it is. Loading checks the manifest against the signature, and reads tables
-where they are asked for; saving copies the whole directory.
+ended. Arrays of JAX and NumPy are copied in each call that returns before its
+step has ended; a `wh.Array` is passed as it is. Loading checks the manifest
+against the signature, and reads tables where they are asked for; saving copies
+the whole directory.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@
 // the class are bound, and those of a function in each run of it; arguments and
 // results are sorted by address. An instruction costs a virtual call and a few
 // atomic operations, a transfer also asks for the time; a repeated part is one
-// call. A profile or trace marks the queue before and after each instruction.
+// call. A profile or trace marks the queue between instructions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,6 +36,9 @@ namespace whale::runtime {
 static double secondsSince(Trace::Clock::time_point begin) {
   return std::chrono::duration<double>(Trace::Clock::now() - begin).count();
 }
+
+/// How often an open loop asks whether to go on.
+static constexpr std::chrono::milliseconds kAskInterval(30);
 
 static StepSize findSize(const BoundProgram &program,
                          const LoadOptions &options, const Ranks &place) {
@@ -119,8 +122,9 @@ void Executor::stop(const std::string &what) {
 }
 
 bool Executor::isShort() const {
-  constexpr double shortSeconds = 200e-6;
-  return size.isBrief && size.isSerial && lastSeconds < shortSeconds;
+  constexpr int64_t often = 8;
+  return size.isBrief && size.isSerial &&
+         shortRuns >= (size.isBounded ? 1 : often);
 }
 
 bool Executor::isBusy() {
@@ -140,7 +144,7 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   constexpr std::chrono::milliseconds patience(300);
   std::optional<Clock::time_point> interruption;
   RankThreads::GoOn goOn;
-  if (options.interrupted && !size.isBrief)
+  if (options.interrupted && !(size.isBrief && size.isBounded))
     goOn = [&] {
       if (!interruption && options.interrupted()) {
         interruption = Clock::now();
@@ -193,6 +197,8 @@ Bindings Executor::run(Bindings arguments, Bindings results,
            options.profile != nullptr, options.profilesOperations,
            options.slowdowns, overlap, isBehind});
   isInStep = true;
+  openLoopsAsk = size.isBrief && goOn ? &goOn : nullptr;
+  nextAsk = begin + kAskInterval;
   runRanks(step, goOn);
   throwIfInterrupted();
   if (std::exchange(step->isEarly, false)) {
@@ -212,7 +218,8 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       throw Error(*firstError);
   }
   std::chrono::duration<double> seconds = Clock::now() - begin;
-  lastSeconds = seconds.count();
+  constexpr double shortSeconds = 200e-6;
+  shortRuns = seconds.count() < shortSeconds ? shortRuns + 1 : 0;
   ++steps;
   slowestStep = std::max<double>(slowestStep, seconds.count());
   if (overlap)
@@ -409,9 +416,12 @@ void Executor::execute(int64_t rank, bool isAlike) {
 
 void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
                        const BufferTable &table) {
-  bool isTimed = !ranks[rank].isRecorded &&
-                 (ranks[rank].trace || !ranks[rank].spent.empty());
-  Device &device = *ranks[rank].device;
+  Rank &self = ranks[rank];
+  bool isTimed = !self.isRecorded && (self.trace || !self.spent.empty());
+  Device &device = *self.device;
+  bool hasProfiler = ProfilerRange::isOn();
+  // Behind the instruction before.
+  std::optional<size_t> lastMark;
   for (const Instruction &instruction : instructions) {
     if (connections.aborted())
       throw Aborted();
@@ -421,16 +431,20 @@ void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
                   std::holds_alternative<Run>(instruction.operation);
     if (nested) {
       execute(rank, instruction, table);
+      lastMark.reset();
       continue;
     }
-    ranks[rank].current.store(&instruction, std::memory_order_relaxed);
+    self.current.store(&instruction, std::memory_order_relaxed);
     std::optional<ProfilerRange> range;
-    if (ProfilerRange::isOn())
+    if (hasProfiler)
       range.emplace(instruction);
     // A transfer appears by its wait.
     bool isMarked =
         isTimed && !std::holds_alternative<Start>(instruction.operation);
-    size_t begin = isMarked ? device.mark(Queue::Compute) : 0;
+    size_t begin = !isMarked  ? 0
+                   : lastMark ? *lastMark
+                              : device.mark(Queue::Compute);
+    lastMark.reset();
     try {
       execute(rank, instruction, table);
     } catch (const Aborted &) {
@@ -443,9 +457,15 @@ void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
                   (scope.empty() ? "" : " in '" + scope + "'") + ": " +
                   error.what());
     }
-    ranks[rank].executed.fetch_add(1, std::memory_order_relaxed);
-    if (isMarked)
-      note(rank, instruction, begin, device.mark(Queue::Compute));
+    // Nobody else writes it.
+    self.executed.store(self.executed.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+    if (!isMarked)
+      continue;
+    size_t end = device.mark(Queue::Compute);
+    note(rank, instruction, begin, end);
+    if (!self.timed.empty())
+      lastMark = end;
   }
 }
 
@@ -483,6 +503,18 @@ void Executor::wait(int64_t rank, const Wait &wait) {
   stats.bytesReceived += transfer.traffic.received;
   self.stats.communicationSeconds += transfer.startSeconds + seconds;
   self.stats.waitingSeconds += transfer.traffic.waitedSeconds;
+}
+
+/// Of a step that runs on the thread that waits for it: whether it is to go on
+/// nobody asks but its loops, which end as those of others do.
+void Executor::askInOpenLoop() {
+  if (!openLoopsAsk)
+    return;
+  auto now = Trace::Clock::now();
+  if (now < nextAsk)
+    return;
+  nextAsk = now + kAskInterval;
+  (*openLoopsAsk)();
 }
 
 void Executor::executeFunction(int64_t rank, const Instruction &instruction) {
@@ -524,6 +556,8 @@ void Executor::execute(int64_t rank, const Instruction &instruction,
     for (int64_t trip = 0; !loop->trips || trip < *loop->trips; ++trip) {
       if (!loop->trips)
         execute(rank, loop->cond, table);
+      if (!loop->trips)
+        askInOpenLoop();
       // An empty loop would otherwise never see that another rank failed.
       if (connections.aborted())
         throw Aborted();

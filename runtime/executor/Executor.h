@@ -31,7 +31,6 @@
 #include "executor/SlowRank.h"
 #include "executor/StepSize.h"
 
-#include <limits>
 
 namespace whale::runtime {
 
@@ -80,7 +79,8 @@ public:
   bool isBusy();
 
   /// Whether `run` takes hardly more than waking another thread for it, and has
-  /// no part for a second one.
+  /// no part for a second one. What has loops without a bound is taken for
+  /// short when it has often been so.
   bool isShort() const;
 
   /// See Program::describe.
@@ -188,6 +188,7 @@ private:
   void execute(int64_t rank, const Instruction &instruction,
                const BufferTable &table);
   void executeFunction(int64_t rank, const Instruction &instruction);
+  void askInOpenLoop();
   /// The least seconds that a rank's device takes for an instruction; 0 where
   /// what it does is not known. Peaks are measured when first asked for.
   double leastSeconds(int64_t rank, const Instruction &instruction);
@@ -249,7 +250,13 @@ private:
   std::function<bool()> isLastOver;
   std::atomic<uint64_t> steps = 0;
   std::atomic<double> slowestStep = 0;
-  std::atomic<double> lastSeconds = std::numeric_limits<double>::infinity();
+  /// Runs in a row, up to the last one, that took hardly more than waking a
+  /// thread.
+  std::atomic<int64_t> shortRuns = 0;
+  /// Where a brief step is not bounded, what asks whether to go on, and when it
+  /// does so next.
+  const RankThreads::GoOn *openLoopsAsk = nullptr;
+  Trace::Clock::time_point nextAsk = {};
 
   std::mutex errorMutex;
   std::optional<std::string> firstError;

@@ -8,8 +8,9 @@
 //
 // In: the instructions of a class. Out: bounds that hold whatever the values
 // are. A loop counts as often as it is run; one that runs as often as its
-// values want has no bound. Of a case the branches count together. Cost: once
-// for a program, linear in its instructions and in the runs of its functions.
+// values want has no bound, and counts once. Of a case the branches count
+// together. Cost: once for a program, linear in its instructions and in the
+// runs of its functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +19,13 @@
 #include "device/cpu/Work.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace whale::runtime {
 
 namespace {
 struct Total {
   double work = 0;
-  bool isSerial = true;
+  bool isSerial = true, isBounded = true;
 
   void add(const std::vector<Instruction> &instructions, double times = 1) {
     for (const Instruction &each : instructions)
@@ -38,8 +38,8 @@ struct Total {
 void Total::add(const Instruction &instruction, double times) {
   const auto &operation = instruction.operation;
   if (const auto *loop = std::get_if<While>(&operation)) {
-    double trips = loop->trips ? static_cast<double>(*loop->trips)
-                               : std::numeric_limits<double>::infinity();
+    double trips = static_cast<double>(loop->trips.value_or(1));
+    isBounded &= loop->trips.has_value();
     // Even an empty one asks in each turn whether to go on.
     constexpr double turn = 1000;
     work += times * trips * turn;
@@ -66,7 +66,7 @@ StepSize findSize(const BoundClass &rankClass) {
   constexpr double mostWork = 1e8;
   Total total;
   total.add(rankClass.instructions);
-  return {total.work <= mostWork, total.isSerial};
+  return {total.work <= mostWork, total.isBounded, total.isSerial};
 }
 
 } // namespace whale::runtime

@@ -15,9 +15,11 @@ namespace whale::runtime {
 
 /// What is known of a step on the processor before it runs.
 struct StepSize {
-  /// It ends within some tenths of a second on any machine: who gives it up may
-  /// wait for it.
+  /// It ends within some tenths of a second on any machine, as do the turns of
+  /// loops that are not bounded: who gives it up may wait for it.
   bool isBrief = false;
+  /// No loop runs as often as its values want.
+  bool isBounded = false;
   /// No operation of it is worth a second thread.
   bool isSerial = false;
 };

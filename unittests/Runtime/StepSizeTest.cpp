@@ -100,9 +100,12 @@ TEST(StepSize, LoopsCountAsOftenAsTheyRun) {
   EXPECT_FALSE(sizeOf({loop(body, 10000)}).isBrief);
   EXPECT_FALSE(sizeOf({loop({kernel(1)}, 1 << 20)}).isBrief);
   EXPECT_TRUE(sizeOf({loop(body, 0)}).isBrief);
-  // Nobody knows.
-  EXPECT_FALSE(sizeOf({loop({kernel(1)}, std::nullopt)}).isBrief);
-  EXPECT_FALSE(sizeOf({loop({}, std::nullopt)}).isBrief);
+  EXPECT_TRUE(sizeOf({loop(body, 100)}).isBounded);
+  // Nobody knows how many turns it has.
+  StepSize open = sizeOf({loop({loop({kernel(1)}, std::nullopt)}, 3)});
+  EXPECT_TRUE(open.isBrief);
+  EXPECT_FALSE(open.isBounded);
+  EXPECT_FALSE(sizeOf({loop({kernel(1e9)}, std::nullopt)}).isBrief);
   EXPECT_TRUE(sizeOf({loop(body, 10000)}).isSerial);
 }
 
