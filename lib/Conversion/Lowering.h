@@ -169,6 +169,10 @@ makeKernel(mlir::PatternRewriter &rewriter, mlir::Location loc, bool blocks,
            mlir::TypeRange results, mlir::ValueRange inputs,
            llvm::function_ref<mlir::LogicalResult(KernelBuilder &)> body);
 
+/// Puts a kernel before each loop of scalars, which runs as many of its turns
+/// as a kernel may, on a processor.
+void lowerScalarLoops(mlir::PatternRewriter &rewriter, mlir::Operation *root);
+
 /// Gives memory without contents to carried tensors whose initial value the
 /// loop overwrites before anything reads it.
 void dropUnreadInits(mlir::PatternRewriter &rewriter,

@@ -443,8 +443,9 @@ bool whale::isElementwise(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 FailureOr<SmallVector<Value>> whale::emitScalarBlock(OpBuilder &b, Block &block,
-                                                     ValueRange arguments) {
-  IRMapping mapping;
+                                                     ValueRange arguments,
+                                                     const IRMapping *outside) {
+  IRMapping mapping = outside ? *outside : IRMapping();
   mapping.map(block.getArguments(), arguments);
   for (Operation &op : block) {
     SmallVector<Value> operands;

@@ -16,6 +16,7 @@
 #define WHALE_LIB_CONVERSION_SCALAROPS_H
 
 #include "StoredScalars.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Operation.h"
 
 namespace whale {
@@ -60,11 +61,12 @@ mlir::FailureOr<mlir::Value> emitComplexOp(mlir::OpBuilder &b,
 bool isElementwise(mlir::Operation *op);
 
 /// The results of a block of scalar (0-d tensor) StableHLO, such as the body
-/// of a reduction, for the given arguments. Fails with an error at the
-/// operation at fault.
+/// of a reduction, for the given arguments, and with `outside` what stands for
+/// values of its surroundings. Fails with an error at the operation at fault.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 emitScalarBlock(mlir::OpBuilder &b, mlir::Block &block,
-                mlir::ValueRange arguments);
+                mlir::ValueRange arguments,
+                const mlir::IRMapping *outside = nullptr);
 
 } // namespace whale
 

@@ -116,8 +116,10 @@ struct StableHLOToLinalg
     PatternApplicator applicator(patterns);
     applicator.applyDefaultCostModel();
     PatternRewriter rewriter(&getContext());
-    if (!blocks)
+    if (!blocks) {
       lowerSorts(getOperation());
+      lowerScalarLoops(rewriter, getOperation());
+    }
     SmallVector<Operation *> operations;
     for (Block &block : getOperation().getFunctionBody())
       collect(block, operations);

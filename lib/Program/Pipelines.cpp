@@ -72,7 +72,7 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-verify-partition,whale-fold-empty-shares",
        /*gpuPipeline=*/"", /*isVerified=*/false},
       {kKernelsLevel,
-       "any(" PRODUCTS ","
+       "any(" PRODUCTS ",whale-unroll-loops,"
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
        "any(" GPU_PRODUCTS ",whale-divide-windows,"

@@ -196,3 +196,32 @@ def test_predicate_of_activations_is_an_error():
     step = compile_step(loss, 1, {"num_micro_batch": 2})
     with pytest.raises(wh.WhaleError, match="of the whole mini-batch"):
         step(*ARGUMENTS)
+
+
+def test_loops_of_scalars_have_as_many_turns():
+    """More and fewer than a kernel runs at a time, and none."""
+
+    def collatz(n, x):
+        def turn(carry):
+            n, x, count, odd = carry
+            odd = n % 2 == 1
+            n = jnp.where(odd, 3 * n + 1, n // 2)
+            return n, jnp.sin(x) + 1, count + 1, odd
+
+        start = n, x, jnp.int32(0), jnp.bool_(False)
+        return lax.while_loop(
+            lambda c: (c[0] != 1) & (c[2] < 20000), turn, start
+        )
+
+    def count(to):
+        return lax.while_loop(lambda i: i < to, lambda i: i + 3, jnp.uint32(1))
+
+    step = wh.jit(lambda n, x, to: (collatz(n, x), count(to)), cluster=1)
+    plain = jax.jit(lambda n, x, to: (collatz(n, x), count(to)))
+    # From 0 it never comes to 1.
+    for n, to in ((1, 0), (27, 4), (0, 3 * 4096 + 1), (97, 100000)):
+        values = jnp.int32(n), jnp.float32(0.5), jnp.uint32(to)
+        for own, other in zip(
+            jax.tree.leaves(step(*values)), jax.tree.leaves(plain(*values))
+        ):
+            close(own, other)

@@ -100,8 +100,8 @@ func.func @pad_piece(%a: tensor<4xf32>) -> tensor<3x4xf32> {
 // CHECK: arith.cmpi slt
 // CHECK: linalg.generic
 // CHECK: arith.addi
-func.func @loop(%n: tensor<i32>) -> tensor<i32> {
-  %0 = stablehlo.while(%i = %n) : tensor<i32>
+func.func @loop(%n: tensor<i32>, %x: tensor<2xi32>) -> tensor<i32> {
+  %0:2 = stablehlo.while(%i = %n, %y = %x) : tensor<i32>, tensor<2xi32>
   cond {
     %c = stablehlo.constant dense<10> : tensor<i32>
     %1 = stablehlo.compare LT, %i, %c, SIGNED
@@ -110,9 +110,9 @@ func.func @loop(%n: tensor<i32>) -> tensor<i32> {
   } do {
     %c = stablehlo.constant dense<3> : tensor<i32>
     %1 = stablehlo.add %i, %c : tensor<i32>
-    stablehlo.return %1 : tensor<i32>
+    stablehlo.return %1, %y : tensor<i32>, tensor<2xi32>
   }
-  return %0 : tensor<i32>
+  return %0#0 : tensor<i32>
 }
 
 // -----
@@ -120,9 +120,9 @@ func.func @loop(%n: tensor<i32>) -> tensor<i32> {
 // How often a loop runs its body is written down where it is known.
 // CHECK-LABEL: @counted
 // CHECK: stablehlo.while{{.*}} attributes {whale.trips = 4 : i64}
-func.func @counted() -> tensor<i32> {
+func.func @counted(%x: tensor<2xi32>) -> tensor<i32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
-  %0 = stablehlo.while(%i = %zero) : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<2xi32>
   cond {
     %c = stablehlo.constant dense<10> : tensor<i32>
     %1 = stablehlo.compare LT, %i, %c, SIGNED
@@ -131,9 +131,9 @@ func.func @counted() -> tensor<i32> {
   } do {
     %c = stablehlo.constant dense<3> : tensor<i32>
     %1 = stablehlo.add %i, %c : tensor<i32>
-    stablehlo.return %1 : tensor<i32>
+    stablehlo.return %1, %y : tensor<i32>, tensor<2xi32>
   }
-  return %0 : tensor<i32>
+  return %0#0 : tensor<i32>
 }
 
 // -----

@@ -105,6 +105,46 @@ def ConvolutionGradients
   }];
 }
 
+def UnrollLoops
+    : InterfacePass<"whale-unroll-loops", "::mlir::FunctionOpInterface"> {
+  let summary = "Writes out short loops of elementwise operations";
+  let description = [{
+    A counted loop of at most 8 turns, whose body has elementwise operations and
+    moves of elements alone, becomes the operations of all turns, as long as
+    these are at most 512: one kernel then computes what several would in each
+    turn. So it is with the rounds of the cipher that JAX draws random bits
+    with. The counter is a constant in each turn, as are slices of constants.
+
+    Example:
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<8xf32>
+      cond {
+        %two = stablehlo.constant dense<2> : tensor<i32>
+        %1 = stablehlo.compare LT, %i, %two, SIGNED
+            : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      } do {
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %1 = stablehlo.add %i, %one : tensor<i32>
+        %2 = stablehlo.sine %y : tensor<8xf32>
+        stablehlo.return %1, %2 : tensor<i32>, tensor<8xf32>
+      }
+      return %0#1 : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.sine %arg0 : tensor<8xf32>
+      %1 = stablehlo.sine %0 : tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
+    ```
+  }];
+}
+
 def DivideScatters
     : InterfacePass<"whale-divide-scatters",
                     "::mlir::FunctionOpInterface"> {
