@@ -35,11 +35,11 @@ TEST(Trace, ArrowsGoFromStartsToTheWaitsForThem) {
   for (int step = 0; step < 2; ++step) {
     trace.beginStep({"rank 0: a", "rank 1: b"});
     auto from = begin + microseconds(1000 * step);
-    Trace::Cost sent{.detail = "wait"};
+    Trace::Cost sent, received;
+    sent.detail = received.detail = "wait";
     sent.exchange = {"send_recv", 4, 0, 0, 2e-6, 100e-6, {1}, 7, {1}, {}};
     trace.add(0, "send", sent, Queue::Communication, from + microseconds(90),
               from + microseconds(100));
-    Trace::Cost received{.detail = "wait"};
     received.exchange = {"send_recv", 0, 4, 0, 1e-6, 20e-6, {0}, 7, {}, {0}};
     trace.add(1, "receive", received, Queue::Communication,
               from + microseconds(40), from + microseconds(60));
@@ -67,7 +67,10 @@ TEST(Trace, BarsSayNamePhaseAndMicroBatch) {
   Trace trace;
   trace.beginStep({"rank 0: V100 0 of node 0, front"});
   auto begin = Trace::Clock::now();
-  Trace::Cost cost{.detail = "k1", .lines = {"model.py:3"}, .moment = 2};
+  Trace::Cost cost;
+  cost.detail = "k1";
+  cost.lines = {"model.py:3"};
+  cost.moment = 2;
   // Faster than the peak was when it was measured.
   cost.leastSeconds = 1;
   cost.arenaBytes = 64;
