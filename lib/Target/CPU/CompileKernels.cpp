@@ -54,10 +54,12 @@ namespace {
 /// How many numbers the vector version of a called function takes.
 constexpr StringLiteral kLanesAttrName = "whale-lanes";
 
-/// What could not be vectorized although it should be is no error.
+/// That a loop could not be vectorized although it should be, and why, is
+/// nothing to tell a user.
 struct IgnoreMissedLoops : llvm::DiagnosticHandler {
   bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
-    return info.getKind() == llvm::DK_OptimizationFailure;
+    return info.getSeverity() == llvm::DS_Remark ||
+           info.getKind() == llvm::DK_OptimizationFailure;
   }
 };
 
