@@ -9,7 +9,8 @@
 // In: a module whose buffers are planned with their peak, and what devices
 // need. Out: a text with a table for each of the rank classes that need most,
 // or for that of one device.
-// The values of the arena are added up by the line of the user's program. Cost:
+// The values of the arena are added up by their TaskGraph, where there are
+// several, and the line of the user's program. Cost:
 // linear in the arguments and in the values at the peak.
 //
 //===----------------------------------------------------------------------===//
@@ -45,8 +46,10 @@ void add(Sums &sums, const std::string &what, int64_t bytes) {
   ++sum.values;
 }
 
-/// "model.py:12 dot_general".
-std::string describeOrigin(Location loc) {
+/// "stage0 model.py:12 dot_general", or what is known of it.
+std::string describeOrigin(DictionaryAttr held, bool namesTaskGraphs) {
+  Location loc = held.getAs<LocationAttr>("of");
+  StringRef graph = held.getAs<StringAttr>("task_graph").getValue();
   std::string line = getUserLine(loc), label = getLabel(loc);
   if (std::optional<FileLineColLoc> position = findPosition(loc);
       line.empty() && position)
@@ -56,9 +59,28 @@ std::string describeOrigin(Location loc) {
   StringRef operation = label;
   if (operation.contains('/'))
     operation = operation.rsplit('/').second;
-  std::string text = line + (line.empty() ? "" : " ") + operation.str();
-  return StringRef(text).trim().empty() ? "values of no known line"
-                                        : StringRef(text).trim().str();
+  if (line.empty() && operation.empty())
+    operation = held.getAs<StringAttr>("what").getValue();
+  SmallVector<StringRef, 3> words = {line, operation};
+  if (namesTaskGraphs)
+    words.insert(words.begin(), graph);
+  llvm::erase(words, "");
+  return llvm::join(words, " ");
+}
+
+auto getHeld(ScheduleOp schedule) {
+  return schedule->getAttrOfType<ArrayAttr>(kPeakAttr)
+      .getAsRange<DictionaryAttr>();
+}
+
+/// Whether there are several TaskGraphs to tell apart.
+bool haveTaskGraphs(ArrayRef<ScheduleOp> classes) {
+  llvm::SmallDenseSet<Attribute> graphs;
+  for (ScheduleOp schedule : classes)
+    for (DictionaryAttr held : getHeld(schedule))
+      if (auto graph = held.getAs<StringAttr>("task_graph"); !graph.empty())
+        graphs.insert(graph);
+  return graphs.size() > 1;
 }
 
 /// The first word of an argument's label: "params" of "params['w']".
@@ -83,14 +105,13 @@ void addRow(Rows &rows, const std::string &what, const Sum &sum) {
 }
 
 /// The rows of the arena: its largest sums, the others, and what is unused.
-void addArena(Rows &rows, ScheduleOp schedule) {
+void addArena(Rows &rows, ScheduleOp schedule, bool namesTaskGraphs) {
   Sums sums;
   int64_t unused =
       schedule->getAttrOfType<IntegerAttr>(kArenaBytesAttr).getInt();
-  for (auto held : schedule->getAttrOfType<ArrayAttr>(kPeakAttr)
-                       .getAsRange<DictionaryAttr>()) {
+  for (DictionaryAttr held : getHeld(schedule)) {
     int64_t bytes = held.getAs<IntegerAttr>("bytes").getInt();
-    add(sums, describeOrigin(held.getAs<LocationAttr>("of")), bytes);
+    add(sums, describeOrigin(held, namesTaskGraphs), bytes);
     unused -= bytes;
   }
   auto list = sums.takeVector();
@@ -129,6 +150,7 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     return std::pair(-needOf(a).bytes, a.getRanks().front()) <
            std::pair(-needOf(b).bytes, b.getRanks().front());
   });
+  bool namesTaskGraphs = haveTaskGraphs(classes);
   std::string text;
   for (ScheduleOp schedule : ArrayRef(classes).take_front(mostClasses)) {
     ArrayRef<int64_t> ranks = schedule.getRanks();
@@ -148,7 +170,7 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     addRow(rows, "constants", {need.constantBytes});
     addRow(rows, "what products and convolutions take besides",
            {need.scratchBytes});
-    addArena(rows, schedule);
+    addArena(rows, schedule, namesTaskGraphs);
     text += alignColumns(std::move(rows));
   }
   if (classes.size() > mostClasses)

@@ -21,8 +21,8 @@ namespace whale {
 /// Says for each rank class, those that need most first, what is in the memory
 /// of its devices when the arena is fullest: arguments by the first
 /// word of their labels; results that replace no argument; constants; scratch;
-/// values in the arena by the line that they come from; and what lies between
-/// them. The rows of a class add up to its need. whale-plan-buffers must have
+/// values in the arena by the TaskGraph and line that they come from, or else
+/// by type and operation; and what lies between them. The rows of a class add up to its need. whale-plan-buffers must have
 /// run with `peak`, and `needs` be those of its plan. With a `device` its class
 /// is the only one.
 std::string makeMemoryTable(mlir::ModuleOp module, const Cluster &cluster,

@@ -100,12 +100,12 @@ void addUses(const BufferFunction &function, const BufferPlan &plan,
     while (plan.buffers[whole].whole)
       whole = *plan.buffers[whole].whole;
     for (const LiveInterval &alive : liveness.intervals(value))
-      for (int64_t begin : begins)
+      for (auto [call, begin] : llvm::enumerate(begins))
         uses.push_back({begin + alive.begin,
                         begin + alive.end,
                         first + whole,
                         first + buffer,
-                        {segment, value, planned.bytes}});
+                        {segment, value, planned.bytes, unsigned(call)}});
   }
 }
 

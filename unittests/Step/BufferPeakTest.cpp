@@ -59,7 +59,7 @@ TEST(BufferPeak, NamesTheSegmentThatRuns) {
   bool isInside = false;
   for (const HeldValue &held : findPeak(outer.function, plan)) {
     bytes += held.bytes;
-    isInside |= held == HeldValue{0, small, 64};
+    isInside |= held == HeldValue{0, small, 64, 1};
   }
   EXPECT_TRUE(isInside);
   // In the second call, with the first one's result. Its own takes the place of

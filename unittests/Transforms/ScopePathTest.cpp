@@ -162,6 +162,15 @@ TEST(ScopePath, Locations) {
   EXPECT_EQ(withoutScopes(b.getFusedLoc({line, CallSiteLoc::get(op, line)})),
             b.getFusedLoc(
                 {line, CallSiteLoc::get(named("jit(f)/dot", frame), line)}));
+
+  // The TaskGraph stays known in what is fused, and changes no path.
+  Location graph = inTaskGraph(op, "stage1");
+  Location fused = b.getFusedLoc({line, graph});
+  EXPECT_EQ(findTaskGraph(fused), "stage1");
+  EXPECT_EQ(namePath(graph), namePath(op));
+  EXPECT_EQ(withoutScopes(fused), withoutScopes(b.getFusedLoc({line, op})));
+  EXPECT_EQ(findTaskGraph(withoutScopes(fused)), "");
+  EXPECT_EQ(findTaskGraph(op), "");
 }
 
 } // namespace

@@ -14,11 +14,13 @@
 namespace whale {
 
 /// A value that is in the arena, in a buffer of `bytes`: of the function, or of
-/// the segment of this number, which runs then.
+/// the segment of this number, which runs then. Which of its calls that is
+/// counts from 0, in the order of the function.
 struct HeldValue {
   std::optional<unsigned> segment;
   unsigned value;
   int64_t bytes;
+  unsigned call = 0;
   bool operator==(const HeldValue &) const = default;
 };
 

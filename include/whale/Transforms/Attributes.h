@@ -54,7 +54,8 @@ inline constexpr llvm::StringLiteral kAliasAttr = "whale.alias";
 inline constexpr llvm::StringLiteral kOutAttr = "whale.out";
 inline constexpr llvm::StringLiteral kCopiesAttr = "whale.copies";
 inline constexpr llvm::StringLiteral kLayoutAttr = "whale.layout";
-/// What is in the arena of a rank class at its peak: {bytes, of = LOCATION}.
+/// What is in the arena of a rank class at its peak: {bytes, of = LOCATION,
+/// task_graph = NAME, what = its type and operation}.
 inline constexpr llvm::StringLiteral kPeakAttr = "whale.peak";
 /// On an argument: the dimension of the mini-batch's samples.
 inline constexpr llvm::StringLiteral kBatchDimAttr = "whale.batch_dim";

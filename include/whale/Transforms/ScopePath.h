@@ -71,8 +71,17 @@ std::string namePath(mlir::Location location);
 bool isInScope(mlir::Location location);
 
 /// The location with paths that name no scope: `jvp(whale:split:4:2:head)/dot`
-/// is `jvp()/dot`, as JAX prints it outside of all scopes.
+/// is `jvp()/dot`, as JAX prints it outside of all scopes. It is in no
+/// TaskGraph.
 mlir::Location withoutScopes(mlir::Location location);
+
+/// The location of an operation of the TaskGraph of this name, which its path
+/// need not say: operations join TaskGraphs, and stages are cut automatically.
+mlir::Location inTaskGraph(mlir::Location location, llvm::StringRef name);
+
+/// The name that `inTaskGraph` gave to the location, or to the first one that
+/// has any of those that are fused into it; else empty.
+llvm::StringRef findTaskGraph(mlir::Location location);
 
 /// The path of an operation with path `inner` in a function called at `outer`.
 /// The ids of the scopes in `inner` get the suffix `numbers`: of a function

@@ -197,6 +197,10 @@ static std::string withoutScopes(StringRef path) {
   return result + path.substr(done).str();
 }
 
+static bool hasTaskGraph(FusedLoc location) {
+  return isa_and_nonnull<StringAttr>(location.getMetadata());
+}
+
 Location withoutScopes(Location location) {
   AttrTypeReplacer replacer;
   replacer.addReplacement([](NameLoc name) -> Attribute {
@@ -206,7 +210,31 @@ Location withoutScopes(Location location) {
     return NameLoc::get(StringAttr::get(path.getContext(), withoutScopes(path)),
                         name.getChildLoc());
   });
+  replacer.addReplacement(
+      [](FusedLoc fused) -> std::optional<std::pair<Attribute, WalkResult>> {
+        if (!hasTaskGraph(fused))
+          return std::nullopt;
+        return std::pair(withoutScopes(fused.getLocations().front()),
+                         WalkResult::skip());
+      });
   return cast<LocationAttr>(replacer.replace(location));
+}
+
+Location inTaskGraph(Location location, StringRef name) {
+  MLIRContext *context = location.getContext();
+  return FusedLoc::get(context, location, StringAttr::get(context, name));
+}
+
+StringRef findTaskGraph(Location location) {
+  StringRef name;
+  location->walk([&](Location part) {
+    auto fused = dyn_cast<FusedLoc>(part);
+    if (!fused || !hasTaskGraph(fused))
+      return WalkResult::advance();
+    name = cast<StringAttr>(fused.getMetadata()).getValue();
+    return WalkResult::interrupt();
+  });
+  return name;
 }
 
 /// Appends `numbers` to the id of every scope in `path`.

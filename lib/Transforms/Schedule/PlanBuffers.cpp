@@ -30,6 +30,7 @@
 #include "whale/Step/BufferPlan.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/ScopePath.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -367,6 +368,18 @@ std::vector<Value> FunctionPlanner::listValues() const {
   return values;
 }
 
+/// What a value is, for who doesn't know its line: "tensor<8xf32> of a launch".
+static std::string describeValue(Value value) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << value.getType();
+  if (Operation *op = value.getDefiningOp())
+    stream << " of a " << op->getName().stripDialect();
+  else
+    stream << ", carried by a loop or handed to a segment";
+  return text;
+}
+
 /// Says what is in the arena of a rank class at its peak: values of its own,
 /// and of the segments in `called`.
 void FunctionPlanner::writePeak(
@@ -374,15 +387,34 @@ void FunctionPlanner::writePeak(
   std::vector<std::vector<Value>> inner;
   for (auto [callee, number] : callees)
     inner.push_back(called.lookup(callee)->listValues());
+  std::vector<SmallVector<func::CallOp>> calls(callees.size());
+  function.walk([&](func::CallOp call) {
+    calls[callees.lookup(call.getCalleeAttr().getAttr())].push_back(call);
+  });
   std::vector<Value> own = listValues();
   Builder builder(function.getContext());
   SmallVector<Attribute> list;
   for (const HeldValue &held : findPeak(buffers, result)) {
     Value value =
         held.segment ? inner[*held.segment][held.value] : own[held.value];
+    func::CallOp call = held.segment ? calls[*held.segment][held.call]
+                                     : value.getDefiningOp<func::CallOp>();
+    // What a segment gives back is made inside of it.
+    if (call && !held.segment) {
+      FunctionOpInterface segment =
+          called.lookup(call.getCalleeAttr().getAttr())->function;
+      value = segment.getFunctionBody().front().getTerminator()->getOperand(
+          cast<OpResult>(value).getResultNumber());
+    }
+    StringRef graph = findTaskGraph(value.getLoc());
+    if (graph.empty() && call)
+      graph = findTaskGraph(call.getLoc());
     list.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr("bytes", builder.getI64IntegerAttr(held.bytes)),
-         builder.getNamedAttr("of", LocationAttr(value.getLoc()))}));
+         builder.getNamedAttr("of", LocationAttr(value.getLoc())),
+         builder.getNamedAttr("task_graph", builder.getStringAttr(graph)),
+         builder.getNamedAttr("what",
+                              builder.getStringAttr(describeValue(value)))}));
   }
   function->setAttr(kPeakAttr, builder.getArrayAttr(list));
 }
@@ -395,18 +427,16 @@ SmallVector<Alias> findAliases(ArrayRef<FunctionPlanner> classes) {
   llvm::SmallDenseSet<unsigned> taken;
   auto fits = [&](unsigned argument, unsigned result) {
     return result < first.getNumResults() &&
-           llvm::all_of(
-               classes,
-               [&](const FunctionPlanner &c) {
-                 FunctionOpInterface function = c.function;
-                 auto same = [&](StringRef name) {
-                   return function.getArgAttr(argument, name) ==
-                          function.getResultAttr(result, name);
-                 };
-                 return function.getArgumentTypes()[argument] ==
-                            function.getResultTypes()[result] &&
-                        same("whale.placement") && same("whale.global_type");
-               });
+           llvm::all_of(classes, [&](const FunctionPlanner &c) {
+             FunctionOpInterface function = c.function;
+             auto same = [&](StringRef name) {
+               return function.getArgAttr(argument, name) ==
+                      function.getResultAttr(result, name);
+             };
+             return function.getArgumentTypes()[argument] ==
+                        function.getResultTypes()[result] &&
+                    same("whale.placement") && same("whale.global_type");
+           });
   };
   auto take = [&](unsigned argument, unsigned result) {
     if (!fits(argument, result) || !taken.insert(result).second)

@@ -172,16 +172,20 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
     }
     OpBuilder builder(end);
     MLIRContext *context = builder.getContext();
+    std::string name = names.nameOf(key.strategy);
     auto graph = TaskGraphOp::create(
-        builder, placeOf(piece), ValueRange(outputs).getTypes(),
-        builder.getStringAttr(names.nameOf(key.strategy)),
+        builder, inTaskGraph(placeOf(piece), name),
+        ValueRange(outputs).getTypes(), builder.getStringAttr(name),
         PhaseAttr::get(context, key.phase), key.strategy,
         /*virtual_device=*/FlatSymbolRefAttr(),
         builder.getI64IntegerAttr(flops), builder.getI64IntegerAttr(bytes));
     Block *block = builder.createBlock(&graph.getBody());
     for (Operation *op : piece) {
       op->moveBefore(block, block->end());
-      op->walk([&](Operation *nested) { dropKey(nested, key); });
+      op->walk([&](Operation *nested) {
+        dropKey(nested, key);
+        sayTaskGraph(nested, name);
+      });
     }
     builder.setInsertionPointToEnd(block);
     YieldOp::create(builder, graph.getLoc(), outputs);
@@ -189,6 +193,15 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
       value.replaceUsesWithIf(result, [&](OpOperand &use) {
         return !graph->isAncestor(use.getOwner());
       });
+  }
+
+  /// Lets what becomes of an operation in a schedule say whose it was.
+  static void sayTaskGraph(Operation *op, StringRef name) {
+    op->setLoc(inTaskGraph(op->getLoc(), name));
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments())
+          argument.setLoc(inTaskGraph(argument.getLoc(), name));
   }
 
   /// What the task graph says, its operations needn't repeat.
