@@ -10,11 +10,13 @@
 // Puts a whale.reshard wherever an operation needs another placement of an
 // operand than the one that it is produced in. A reshard is right after
 // the value is made, so that all users of the same placement share it and
-// loops don't repeat it.
+// loops don't repeat it. A broadcast of what each device has whole is made
+// once more instead, so that none makes more of it than its part.
 //
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Passes.h"
 
@@ -25,6 +27,33 @@ namespace whale {
 #include "whale/Transforms/Placed/Passes.h.inc"
 
 namespace {
+
+/// Whether a device has all of a value that is no partial result.
+bool isWholeOn(Value value, DeviceId device) {
+  PlacementAttr placement = getPlacement(value);
+  if (!placement || placement.getValue().reduction())
+    return false;
+  std::optional<Box> box = placement.getValue().box(device);
+  return box && box->volume() ==
+                    cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+/// Whether a broadcast can be made in a placement from its operand as that is.
+bool canBeMadeIn(stablehlo::BroadcastInDimOp op, const Placement &wanted) {
+  ArrayRef<int64_t> shape = op.getType().getShape();
+  if (wanted.reduction() || ArrayRef<int64_t>(wanted.view()) != shape)
+    return false;
+  auto operand = cast<RankedTensorType>(op.getOperand().getType());
+  return llvm::all_of(wanted.devices(), [&](DeviceId device) {
+    std::optional<Box> box = wanted.box(device);
+    return box && isWholeOn(op.getOperand(), device) &&
+           llvm::all_of(llvm::enumerate(op.getBroadcastDimensions()),
+                        [&](auto dim) {
+                          return operand.getDimSize(dim.index()) == 1 ||
+                                 box->size[dim.value()] == shape[dim.value()];
+                        });
+  });
+}
 
 struct InsertReshardsPass : impl::InsertReshardsBase<InsertReshardsPass> {
   using InsertReshardsBase::InsertReshardsBase;
@@ -42,6 +71,9 @@ struct InsertReshardsPass : impl::InsertReshardsBase<InsertReshardsPass> {
     for (OpOperand *operand : operands)
       if (failed(reshardOperand(*operand)))
         return signalPassFailure();
+    for (Operation *op : broadcasts)
+      if (op->use_empty())
+        op->erase();
     function->walk(
         [&](Operation *op) { op->removeAttr(operandPlacementsAttrName); });
     // What sharding constraints asked for has been done.
@@ -67,15 +99,26 @@ private:
     if (!reshard) {
       OpBuilder builder(&getContext());
       builder.setInsertionPointAfterValue(operand.get());
-      reshard = ReshardOp::create(builder, operand.get().getLoc(),
-                                  operand.get().getType(), operand.get(), given,
-                                  wanted);
+      auto broadcast =
+          operand.get().getDefiningOp<stablehlo::BroadcastInDimOp>();
+      if (broadcast && canBeMadeIn(broadcast, wanted.getValue())) {
+        Operation *copy = builder.clone(*broadcast);
+        copy->setAttr(placementsAttrName, builder.getArrayAttr(wanted));
+        reshard = copy->getResult(0);
+        broadcasts.insert(broadcast);
+      } else {
+        reshard = ReshardOp::create(builder, operand.get().getLoc(),
+                                    operand.get().getType(), operand.get(),
+                                    given, wanted);
+      }
     }
     operand.set(reshard);
     return success();
   }
 
   llvm::DenseMap<std::pair<Value, Attribute>, Value> reshards;
+  /// Those that have been made in other placements, too.
+  llvm::SetVector<Operation *> broadcasts;
 };
 
 } // namespace
