@@ -22,7 +22,8 @@
 
 namespace whale {
 
-/// Seconds of an all-reduce in both forms. Each collective takes the faster of
+/// Seconds of an all-reduce in both forms, without what both take to start the
+/// first collective. Each collective takes the faster of
 /// two ways: in one round everybody sends all to all, in a ring each round
 /// sends a part to the next.
 struct ReductionSeconds {

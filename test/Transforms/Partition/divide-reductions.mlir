@@ -15,7 +15,7 @@
 whale.cluster @cluster {
   nodes = [{count = 2 : i64, devices = [{count = 2 : i64, kind = "cpu"}],
             link = {bandwidth = 1.0e10, latency = 1.0e-6}}],
-  network = {bandwidth = 1.0e9, latency = 1.0e-5}}
+  network = {bandwidth = 1.0e7, latency = 1.0e-5}}
 
 // New channels follow the last one.
 // CHECK-DAG: #[[TERMS:.*]] = #whale.placement<[400] partial sum 4 on [0, 1, 2, 3]>
@@ -118,7 +118,7 @@ whale.schedule ranks [0, 1, 2, 3] @rank_class_0(%x: tensor<400xf32>)
 whale.cluster @cluster {
   nodes = [{count = 2 : i64, devices = [{count = 4 : i64, kind = "cpu"}],
             link = {bandwidth = 1.0e10, latency = 1.0e-6}}],
-  network = {bandwidth = 1.0e9, latency = 1.0e-5}}
+  network = {bandwidth = 1.0e7, latency = 1.0e-5}}
 // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK: whale.reduce_scatter {{.*}} (tensor<4x50xf32>) -> tensor<100xf32>
 whale.schedule ranks [0, 1, 2, 3, 4, 5, 6, 7] @rank_class_0(

@@ -329,7 +329,7 @@ def DivideReductions : Pass<"whale-divide-reductions", "::mlir::ModuleOp"> {
     whale.cluster @cluster {nodes = [{count = 2 : i64,
         devices = [{count = 2 : i64, kind = "cpu"} ],
         link = {bandwidth = 1.0e10, latency = 1.0e-6}} ],
-        network = {bandwidth = 1.0e9, latency = 1.0e-5}}
+        network = {bandwidth = 1.0e7, latency = 1.0e-5}}
     whale.schedule ranks [0, 1, 2, 3] @rank_class_0(%x: tensor<400xf32>)
         -> tensor<400xf32> {
       %0 = whale.all_reduce %x channel 0 from #terms to #sum
@@ -347,7 +347,7 @@ def DivideReductions : Pass<"whale-divide-reductions", "::mlir::ModuleOp"> {
     #placement3 = #whale.placement<[400] replicate 4 on [0, 1, 2, 3]>
     module {
       whale.cluster @cluster
-          {network = {bandwidth = 1.000000e+09 : f64, latency = 1.000000e-05
+          {network = {bandwidth = 1.000000e+07 : f64, latency = 1.000000e-05
           : f64}, nodes = [{count = 2 : i64,
           devices = [{count = 2 : i64, kind = "cpu"} ],
           link = {bandwidth = 1.000000e+10 : f64,
