@@ -279,8 +279,14 @@ static bool isLoopBytes(Attribute attr) {
 
 static Fault findLoopBytesFault(const Site &, Attribute value) {
   auto entries = dyn_cast<ArrayAttr>(value);
-  if (entries && llvm::all_of(entries, isLoopBytes))
+  if (entries && llvm::all_of(entries, isLoopBytes)) {
+    for (auto entry : entries.getAsRange<DictionaryAttr>())
+      if (Fault fault = findDevicesFault(
+              entry.getAs<DenseI64ArrayAttr>("devices").asArrayRef());
+          !fault.empty())
+        return fault;
     return {};
+  }
   return expected(value, "a list of {devices = array<i64: ...>, fixed = i64, "
                          "kept = {NAME = i64, ...}, outside = i64, "
                          "sums = {NAME = i64, ...}}");
