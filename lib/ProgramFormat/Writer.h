@@ -30,6 +30,10 @@ Json toJson(const std::optional<T> &value) {
   return value ? Json(*value) : Json();
 }
 
+/// Writes the buffers of a class; `rankClass` is null for those of a function.
+Json buffersToJson(const std::vector<BufferInfo> &buffers,
+                   const Program &program, const RankClass *rankClass);
+
 /// Writes the cells of each rank.
 Json cellsToJson(const Collective &collective);
 
