@@ -46,8 +46,9 @@ namespace {
 /// An entry that ends with ? may be missing. Of several rows with one name,
 /// that with the right configuration holds.
 struct Signature {
-  /// In `target`, and of what it stands for.
-  StringRef name, meaning;
+  /// The names that have it, in `target`, and of what they stand for: left out
+  /// where that is the name itself.
+  StringRef names, meaning;
   /// Of LAPACK: the element types by their letters, s, d, c and z.
   StringRef types;
   StringRef config, operands, results;
@@ -103,40 +104,22 @@ const Signature kLapack[] = {
 };
 
 const Signature kChlo[] = {
-    {"acos", "acos", "", "", "T", "T"},
-    {"acosh", "acosh", "", "", "T", "T"},
-    {"asin", "asin", "", "", "T", "T"},
-    {"asinh", "asinh", "", "", "T", "T"},
-    {"atan", "atan", "", "", "T", "T"},
-    {"atanh", "atanh", "", "", "T", "T"},
-    {"bessel_i1e", "bessel_i1e", "", "", "T", "T"},
-    {"conj", "conj", "", "", "T", "T"},
-    {"cosh", "cosh", "", "", "T", "T"},
-    {"digamma", "digamma", "", "", "T", "T"},
-    {"erf", "erf", "", "", "T", "T"},
-    {"erf_inv", "erf_inv", "", "", "T", "T"},
-    {"erfc", "erfc", "", "", "T", "T"},
-    {"is_inf", "is_inf", "", "", "T", "i1"},
-    {"is_neg_inf", "is_neg_inf", "", "", "T", "i1"},
-    {"is_pos_inf", "is_pos_inf", "", "", "T", "i1"},
-    {"lgamma", "lgamma", "", "", "T", "T"},
-    {"mulhi", "mulhi", "", "", "T, T", "T"},
-    {"next_after", "next_after", "", "", "T, T", "T"},
-    {"polygamma", "polygamma", "", "", "T, T", "T"},
-    {"sinh", "sinh", "", "", "T", "T"},
-    {"square", "square", "", "", "T", "T"},
-    {"tan", "tan", "", "", "T", "T"},
-    {"top_k", "top_k", "", "k=#k largest=true?", "T n", "T k, i32 k", "k<=n"},
-    {"topk", "top_k", "", "k=#k largest=true?", "T n", "T k, i32 k", "k<=n"},
-    {"zeta", "zeta", "", "", "T, T", "T"},
+    {"acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf "
+     "erf_inv erfc lgamma sinh square tan",
+     "", "", "", "T", "T"},
+    {"is_inf is_neg_inf is_pos_inf", "", "", "", "T", "i1"},
+    {"mulhi next_after polygamma zeta", "", "", "", "T, T", "T"},
+    {"top_k topk", "top_k", "", "k=#k largest=true?", "T n", "T k, i32 k",
+     "k<=n"},
 };
 
 constexpr StringLiteral kApproxTopK = "ApproxTopK", kSharding = "Sharding";
 
-/// The rows of a name, and the letter of its element type.
+/// The rows of a name, the letter of its element type, and what it stands for.
 struct Found {
   SmallVector<const Signature *> rows;
   char type = 0;
+  StringRef meaning;
 };
 
 /// Checks one call against the rows of its name.
@@ -522,30 +505,35 @@ std::optional<Found> findLapack(StringRef target) {
   Found found;
   found.type = target.front();
   for (const Signature &row : kLapack)
-    if (row.name == target.drop_front() && row.types.contains(found.type))
+    if (row.names == target.drop_front() && row.types.contains(found.type)) {
       found.rows.push_back(&row);
+      found.meaning = row.meaning;
+    }
   return found.rows.empty() ? std::nullopt : std::optional(found);
 }
 
 std::optional<Found> findChlo(StringRef target) {
   if (!target.consume_front("mhlo.") && !target.consume_front("chlo."))
     return std::nullopt;
+  std::optional<Found> found;
   for (const Signature &row : kChlo)
-    if (row.name == target)
-      return Found{{&row}};
-  return std::nullopt;
+    forEachPart(row.names, ' ', [&](StringRef name) {
+      if (name == target)
+        found = Found{{&row}, 0, row.meaning.empty() ? name : row.meaning};
+    });
+  return found;
 }
 
 } // namespace
 
 std::optional<StringRef> whale::getLapackRoutine(StringRef target) {
   std::optional<Found> found = findLapack(target);
-  return found ? std::optional(found->rows.front()->meaning) : std::nullopt;
+  return found ? std::optional(found->meaning) : std::nullopt;
 }
 
 std::optional<StringRef> whale::getChloOperation(StringRef target) {
   std::optional<Found> found = findChlo(target);
-  return found ? std::optional(found->rows.front()->meaning) : std::nullopt;
+  return found ? std::optional(found->meaning) : std::nullopt;
 }
 
 DictionaryAttr whale::getConfiguration(CustomCallOp call) {
