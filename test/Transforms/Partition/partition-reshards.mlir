@@ -68,3 +68,45 @@ module {
     return %0 : tensor<4xf32>
   }
 }
+
+// -----
+
+// A constant that a task graph of a moment returns is exchanged as a value:
+// who sends it makes it in the schedule, as no segment returns one.
+
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK: stablehlo.constant dense<[1.0
+// CHECK-NEXT: %[[SENT:.*]] = stablehlo.constant dense<[1.0
+// CHECK-NEXT: whale.send_recv %[[SENT]] channel 0
+// CHECK-NOT: call
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_1
+// CHECK: %[[GIVEN:.*]] = whale.send_recv channel 0
+// CHECK: call @segment_0({{.*}}%[[GIVEN]]
+#first = #whale.placement<[4] on [0]>
+#second = #whale.placement<[4] on [1]>
+module {
+  whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2}]}]}
+  whale.virtual_device @vd0 [[0]]
+  whale.virtual_device @vd1 [[1]]
+  func.func @main(%a: tensor<4xf32> {whale.placement = #second})
+      -> (tensor<4xf32> {whale.placement = #second}) {
+    %0 = whale.micro_batches [0](%a) reduce [#whale.reduction<sum>]
+        attributes {whale.placements = [#second]}
+        : (tensor<4xf32>) -> tensor<4xf32> {
+    ^bb0(%x: tensor<4xf32>):
+      %1 = whale.task_graph "one" forward on @vd0 -> tensor<4xf32> {
+        %4 = stablehlo.constant {whale.placements = [#first]}
+            dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+        whale.yield %4 : tensor<4xf32>
+      }
+      %2 = whale.reshard %1 from #first to #second : tensor<4xf32>
+      %3 = whale.task_graph "two" forward on @vd1 -> tensor<4xf32> {
+        %4 = stablehlo.add %x, %2 {whale.placements = [#second]}
+            : tensor<4xf32>
+        whale.yield %4 : tensor<4xf32>
+      }
+      whale.yield %3 : tensor<4xf32>
+    }
+    return %0 : tensor<4xf32>
+  }
+}
