@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # Makes the repository ready to use: Debian packages, .venv, build/. Installs
-# only what is missing, so running it again is quick.
+# only what is missing, so running it again is quick. With WHALE_TEST_FULL
+# (scripts/test --full) it installs also what the long tests need, with
+# WHALE_WHEEL (scripts/wheel) what makes wheels, and builds nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 
-# Debian packages, at the versions named where the mirror still has them; with
-# WHALE_TEST_FULL (scripts/test --full) also what the long tests need.
+extras=()
+[[ -z ${WHALE_TEST_FULL:-} ]] || extras+=(full wheel)
+[[ -z ${WHALE_WHEEL:-} ]] || extras+=(wheel)
+
+# Debian packages, at the versions named where the mirror still has them.
 lists=(scripts/debian-packages.txt)
-[[ -z ${WHALE_TEST_FULL:-} ]] || lists+=(scripts/debian-packages-full.txt)
+for extra in "${extras[@]}"; do lists+=("scripts/debian-packages-$extra.txt"); done
 missing=()
 while read -r name version; do
   [[ -z $name || $name == '#'* ]] && continue
@@ -48,17 +53,18 @@ if [[ ! -L .venv ]]; then
       -r requirements.txt
     sha256sum requirements.txt >"$stamp"
   fi
-  # Long tests ask for more.
-  stamp=.venv/requirements-full.sha256
-  full=scripts/requirements-full.txt
-  if [[ -n ${WHALE_TEST_FULL:-} ]] &&
-    ! sha256sum --check --status "$stamp" 2>/dev/null; then
-    .venv/bin/python -m pip install -q --disable-pip-version-check -r "$full"
-    sha256sum "$full" >"$stamp"
-  fi
+  for extra in "${extras[@]}"; do
+    list=scripts/requirements-$extra.txt
+    stamp=.venv/requirements-$extra.sha256
+    sha256sum --check --status "$stamp" 2>/dev/null && continue
+    .venv/bin/python -m pip install -q --disable-pip-version-check -r "$list"
+    sha256sum "$list" >"$stamp"
+  done
   site=$(.venv/bin/python -c 'import site; print(site.getsitepackages()[0])')
   echo "$PWD/python" >"$site/whale.pth"
 fi
+
+[[ -z ${WHALE_WHEEL:-} ]] || exit 0
 
 # The compiler, the runtime and the extension.
 [[ -f build/build.ninja ]] || cmake --preset default >/dev/null

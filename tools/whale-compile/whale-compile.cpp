@@ -14,6 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Linker.h"
+
 #include "whale/Program/Compile.h"
 #include "whale/Report/PlanPage.h"
 #include "whale/Report/PlanText.h"
@@ -294,6 +296,8 @@ static std::optional<whale::CompileOptions> readOptions() {
 }
 
 int main(int argc, char **argv) {
+  if (whale::isLinker(argv[0]))
+    return whale::runLinker(argc, argv);
   setBugReportMsg("This is a defect of Whale: please report it, with the "
                   "input.\n");
   whale::LLVMTool tool(argc, argv);

@@ -223,14 +223,25 @@ private:
 
 } // namespace
 
-std::string whale::linkShared(ArrayRef<std::string> objects, StringRef path) {
-  // The one of the LLVM that Whale was built with, wherever PATH leads.
+/// Returns the program that links when it is started as ld.lld, or an error:
+/// this one if it has lld in it, else the one of the LLVM that Whale was built
+/// with, wherever PATH leads, else one in PATH.
+static llvm::ErrorOr<std::string> findLinker() {
+#if WHALE_BUNDLE_LLVM
+  return llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+#else
   llvm::ErrorOr<std::string> linker =
       llvm::sys::findProgramByName("ld.lld", {WHALE_LLVM_TOOLS_DIR});
   if (!linker)
     linker = llvm::sys::findProgramByName("ld.lld");
   if (!linker)
     linker = llvm::sys::findProgramByName("ld.lld-22");
+  return linker;
+#endif
+}
+
+std::string whale::linkShared(ArrayRef<std::string> objects, StringRef path) {
+  llvm::ErrorOr<std::string> linker = findLinker();
   if (!linker)
     return "cannot find the linker ld.lld";
   LinkerOutput output(path);
