@@ -22,9 +22,9 @@ namespace whale {
 /// of its devices when the arena is fullest: arguments by the first
 /// word of their labels; results that replace no argument; constants; scratch;
 /// values in the arena by the TaskGraph and line that they come from, or else
-/// by type and operation; and what lies between them. The rows of a class add up to its need. whale-plan-buffers must have
-/// run with `peak`, and `needs` be those of its plan. With a `device` its class
-/// is the only one.
+/// by type and operation; and what lies between them. The rows of a class add
+/// up to its need. whale-plan-buffers must have run with `peak`, and `needs` be
+/// those of its plan. With a `device` its class is the only one.
 std::string makeMemoryTable(mlir::ModuleOp module, const Cluster &cluster,
                             llvm::ArrayRef<MemoryNeed> needs,
                             std::optional<int64_t> device = std::nullopt);

@@ -58,10 +58,11 @@ llvm::StringRef getProductPipeline(bool isForGpu) {
 
 llvm::ArrayRef<Level> getLevels() {
   static constexpr Level levels[] = {
-      {"annotated", "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
-                    "whale-normalize,whale-form-attention,"
-                    "whale-cut-task-graphs,"
-                    "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},
+      {"annotated",
+       "whale-inline-calls,whale-import-scopes,whale-expand-chlo,"
+       "whale-normalize,whale-form-attention,"
+       "whale-cut-task-graphs,"
+       "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
                  "whale-verify-placements"},

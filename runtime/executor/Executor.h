@@ -31,7 +31,6 @@
 #include "executor/SlowRank.h"
 #include "executor/StepSize.h"
 
-
 namespace whale::runtime {
 
 /// The shards of the arguments or the results: by parameter, then by rank.

@@ -95,8 +95,7 @@ TEST(StepCost, ReductionsByNode) {
   // one round across.
   ReductionSeconds many = secondsOf(1000);
   EXPECT_DOUBLE_EQ(many.whole, 6 * (2 + 1000 / 100.0));
-  EXPECT_DOUBLE_EQ(many.divided,
-                   2 * (kStart + 1 + 2000 / 1000.0) + 2 + 40);
+  EXPECT_DOUBLE_EQ(many.divided, 2 * (kStart + 1 + 2000 / 1000.0) + 2 + 40);
   EXPECT_GT(many.whole, many.divided);
   // Two groups share the network of a node: twice the seconds on it.
   GroupReduction two{Reduction::Sum, {{0, 2}, {1, 3}}, {1000, 1000}};

@@ -151,8 +151,8 @@ public:
   ArrayContents contents() const;
 
   /// The same, for a step that runs later: memory that is borrowed is copied,
-  /// in a layout, for `ranks` as in `relayout`. With `readsNow` only what is not
-  /// aligned as a program's memory: the step ends before the owner goes on.
+  /// in a layout, for `ranks` as in `relayout`. With `readsNow` only what is
+  /// not aligned as a program's memory: the step ends before the owner goes on.
   ArrayContents share(const std::shared_ptr<const Layout> &layout,
                       const std::vector<int64_t> *ranks = nullptr,
                       bool readsNow = false) const;

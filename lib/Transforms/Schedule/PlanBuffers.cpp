@@ -427,16 +427,18 @@ SmallVector<Alias> findAliases(ArrayRef<FunctionPlanner> classes) {
   llvm::SmallDenseSet<unsigned> taken;
   auto fits = [&](unsigned argument, unsigned result) {
     return result < first.getNumResults() &&
-           llvm::all_of(classes, [&](const FunctionPlanner &c) {
-             FunctionOpInterface function = c.function;
-             auto same = [&](StringRef name) {
-               return function.getArgAttr(argument, name) ==
-                      function.getResultAttr(result, name);
-             };
-             return function.getArgumentTypes()[argument] ==
-                        function.getResultTypes()[result] &&
-                    same("whale.placement") && same("whale.global_type");
-           });
+           llvm::all_of(
+               classes,
+               [&](const FunctionPlanner &c) {
+                 FunctionOpInterface function = c.function;
+                 auto same = [&](StringRef name) {
+                   return function.getArgAttr(argument, name) ==
+                          function.getResultAttr(result, name);
+                 };
+                 return function.getArgumentTypes()[argument] ==
+                            function.getResultTypes()[result] &&
+                        same("whale.placement") && same("whale.global_type");
+               });
   };
   auto take = [&](unsigned argument, unsigned result) {
     if (!fits(argument, result) || !taken.insert(result).second)
