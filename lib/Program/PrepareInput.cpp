@@ -82,17 +82,15 @@ static LogicalResult checkAttributes(ModuleOp module) {
   return success();
 }
 
-/// Gives each of the ranks of this machine, which are alike, its part of what
-/// the machine has.
-static void shareMachine(Cluster &cluster) {
-  system::Machine machine = system::thisMachine();
-  auto ranks = int64_t(cluster.devices.size());
-  for (DeviceKind &kind : cluster.kinds) {
-    kind.memoryBytes = std::max<int64_t>(1, machine.memoryBytes / ranks);
-    kind.memoryBandwidth = machine.memoryBandwidth / double(ranks);
-    kind.flops = {{"f32", machine.flops / double(ranks)},
-                  {"f64", machine.flops / double(2 * ranks)}};
-  }
+/// Gives each of the ranks of this machine, which are alike, its part of the
+/// machine's memory. Their speed stays that of the built-in kind: between them
+/// exchanges cost nothing, and how that compares with what they compute would
+/// make other plans of the same step on other machines.
+static void shareMemory(Cluster &cluster) {
+  int64_t share =
+      system::machineMemory() / static_cast<int64_t>(cluster.devices.size());
+  for (DeviceKind &kind : cluster.kinds)
+    kind.memoryBytes = std::max<int64_t>(1, share);
 }
 
 /// Whether the cluster is one of ranks on some machine.
@@ -120,7 +118,7 @@ static LogicalResult addCluster(ModuleOp module, StringRef option) {
   try {
     Cluster cluster = Cluster::parse(text);
     if (isNumber)
-      shareMachine(cluster);
+      shareMemory(cluster);
     for (ClusterOp said : module.getOps<ClusterOp>()) {
       if (said.getCluster() == cluster)
         return success();

@@ -51,7 +51,7 @@ def jit(
         function: the step: arrays in pytrees in, arrays in pytrees out.
             Without it, the result decorates a function.
         cluster: a path of a cluster file, the parsed dictionary, or a number
-            of CPU ranks of this machine, which share its memory and speed.
+            of CPU ranks of this machine, which share its memory.
         target: where the program runs: ``"cpu"``, as where it is left out, or
             ``"cuda"``.
         donate_argnums: arguments whose memory the step may reuse, by

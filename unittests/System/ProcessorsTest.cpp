@@ -87,14 +87,11 @@ TEST_F(ProcessorQuotaTest, LeastMemoryOfTheGroupsAround) {
 }
 
 TEST_F(ProcessorQuotaTest, ThisMachineHasWhatItsGroupsLeave) {
-  Machine whole = thisMachine(root / "proc");
-  EXPECT_GT(whole.memoryBytes, 0);
-  EXPECT_GT(whole.flops, 0);
-  EXPECT_GT(whole.memoryBandwidth, 0);
+  EXPECT_GT(machineMemory(root / "proc"), 1000000);
   write("proc/self/mountinfo", mount("/", "sys", "cgroup2", "x"));
   write("proc/self/cgroup", "0::/a\n");
   write("sys/a/memory.max", "1000000\n");
-  EXPECT_EQ(thisMachine(root / "proc").memoryBytes, 1000000);
+  EXPECT_EQ(machineMemory(root / "proc"), 1000000);
 }
 
 TEST_F(ProcessorQuotaTest, LeastOfTheGroupsAround) {

@@ -14,17 +14,10 @@
 
 namespace whale::system {
 
-/// What the processes of this machine may use together.
-struct Machine {
-  /// Of all of its memory, what control groups leave.
-  int64_t memoryBytes = 0;
-  /// FLOP/s of f32, and bytes per second from memory, of its usable processors:
-  /// rough figures by their number and the width of their registers.
-  double flops = 0, memoryBandwidth = 0;
-};
-
-/// Asks the kernel, whose files are below `proc`.
-Machine thisMachine(const std::filesystem::path &proc = "/proc");
+/// The bytes of memory that the processes of this machine may use together: of
+/// all that it has, what control groups leave. Asks the kernel, whose files are
+/// below `proc`.
+int64_t machineMemory(const std::filesystem::path &proc = "/proc");
 
 } // namespace whale::system
 
