@@ -58,13 +58,14 @@ def follow_links(
 
 
 def find_pages(root: pathlib.Path) -> list[pathlib.Path]:
+    if not (root / ".git").exists():
+        return sorted(root.rglob("*.md"))
     listed = subprocess.run(
         ["git", "-C", root, "ls-files", "-co", "--exclude-standard", "*.md"],
         capture_output=True,
         text=True,
+        check=True,
     )
-    if listed.returncode:
-        return sorted(root.rglob("*.md"))
     return [root / name for name in sorted(listed.stdout.split("\n")) if name]
 
 

@@ -9,7 +9,7 @@ parameters are made by `init` only.
 """
 
 from models.example import gpt_data, gpt_model
-from models.experts import moe, moe_transformer
+from models.experts import capacity_of, moe, moe_transformer
 from models.images import classifier, convnet, resnet, small_convolution
 from models.sequences import lstm, small_parameters, wavenet
 from models.transformers import (
@@ -23,6 +23,7 @@ from models.workload import Workload, mean_loss
 __all__ = [
     "Workload",
     "biased_transformer",
+    "capacity_of",
     "classifier",
     "convnet",
     "gpt",

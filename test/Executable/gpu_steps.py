@@ -23,6 +23,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import numpy as np
+import optax
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 for folder in ("python", "benchmarks", "test/Conformance"):
@@ -65,7 +66,7 @@ def lower(
     """The step of a model, and its arguments: if they are abstract, of the
     parameters and the optimizer's state only their types."""
     # Where a gradient is all rounding, Adam makes a step of its sign.
-    optimizer = models.optax.sgd(0.1, momentum=0.9)
+    optimizer = optax.sgd(0.1, momentum=0.9)
     workload = dataclasses.replace(workload, optimizer=optimizer)
 
     # Their own initial numbers would have to be computed by compiled programs.

@@ -108,7 +108,7 @@ def check_convolution() -> None:
         compile_within(peak - 1)
     except wh.CompileError as error:
         print(error)
-        assert f"has {peak - 1} and needs {peak}," in str(error)
+        assert ") lacks 1 B: " in str(error)
         assert "for what products and convolutions take" in str(error)
     else:
         raise AssertionError(f"{peak - 1} bytes are enough")

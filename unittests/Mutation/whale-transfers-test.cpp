@@ -110,8 +110,11 @@ void judge(Subject &subject, const Mutant &mutant, bool isVerbose,
   bool shows =
       std::any_of(results.begin(), results.begin() + firstSeeds, isShown);
   std::string what = subject.name + ": " + mutant.what;
-  if (shows && !isHarmful)
+  if (shows && !isHarmful && why.empty())
     throw Error(what + ": late devices show an order that is not enumerated");
+  // What a call writes where it still reads, as a result in the place of an
+  // operand, is in no enumerated order: a call is one step there.
+  isHarmful |= shows;
   ++counts.mutants;
   counts.enumerated += isOther.has_value();
   counts.undecided += subject.isEnumerated && !isOther;

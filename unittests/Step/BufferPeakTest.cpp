@@ -59,11 +59,11 @@ TEST(BufferPeak, NamesTheSegmentThatRuns) {
   bool isInside = false;
   for (const HeldValue &held : findPeak(outer.function, plan)) {
     bytes += held.bytes;
-    isInside |= held == HeldValue{0, small, 64, 1};
+    isInside |= held == HeldValue{0, small, 64, 0};
   }
   EXPECT_TRUE(isInside);
-  // In the second call, with the first one's result. Its own takes the place of
-  // its operand, which it no longer needs.
+  // First in the first call, beside its result; in the second one, beside that
+  // of the first, it is as much.
   EXPECT_EQ(bytes, 4096 + 128 + 64);
   EXPECT_EQ(plan.arenaBytes, bytes);
 }

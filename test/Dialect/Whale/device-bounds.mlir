@@ -94,7 +94,7 @@ whale.schedule ranks [9223372036854775806] @class() {
 
 func.func @bytes() {
   // expected-error@+1 {{attribute 'whale.loop_bytes': device 32768 is in no cluster}}
-  whale.micro_batches [0]() {whale.loop_bytes = [{devices = array<i64: 32768>, fixed = 1 : i64, kept = {}, outside = 1 : i64, sums = {}}]} : () -> () {
+  whale.micro_batches [0]() reduce [] batch_dims [] attributes {whale.loop_bytes = [{devices = array<i64: 32768>, fixed = 1 : i64, kept = {}, outside = 1 : i64, sums = {}}]} : () -> () {
     whale.yield
   }
   return
@@ -104,7 +104,7 @@ func.func @bytes() {
 
 func.func @bytes() {
   // expected-error@+1 {{attribute 'whale.loop_bytes': device 9223372036854775806 is in no cluster}}
-  whale.micro_batches [0]() {whale.loop_bytes = [{devices = array<i64: 0, 9223372036854775806>, fixed = 1 : i64, kept = {}, outside = 1 : i64, sums = {}}]} : () -> () {
+  whale.micro_batches [0]() reduce [] batch_dims [] attributes {whale.loop_bytes = [{devices = array<i64: 0, 9223372036854775806>, fixed = 1 : i64, kept = {}, outside = 1 : i64, sums = {}}]} : () -> () {
     whale.yield
   }
   return

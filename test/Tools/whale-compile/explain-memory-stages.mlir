@@ -6,7 +6,7 @@
 
 // CHECK-DAG: stage0 explain-memory-stages.mlir:[[# @LINE + 30]]
 // CHECK-DAG: stage1 explain-memory-stages.mlir:[[# @LINE + 23]]
-// CHECK-DAG: stage1 tensor<4x64xf32> of a launch
+// CHECK-DAG: stage1 tensor<4x64xf32> of a {{launch|matmul}}
 
 module attributes {
   whale.default_strategy = #whale.replicate<>,

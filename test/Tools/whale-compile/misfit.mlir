@@ -4,7 +4,7 @@
 //
 // RUN: rm -rf %t && mkdir %t
 // RUN: echo '{"kinds": {"k": {"flops": {"f32": 1e9}, "memory_bytes": 1e6, "memory_bandwidth": 1e12}, "l": {"flops": {"f32": 1e9}, "memory_bytes": 26000, "memory_bandwidth": 1e12}}, "nodes": [{"devices": [{"kind": "k"}, {"kind": "l", "slowdown": 2}]}]}' > %t/some.json
-// RUN: sed 's/26000/24000/' %t/some.json > %t/little.json
+// RUN: sed 's/26000/23000/' %t/some.json > %t/little.json
 // RUN: sed 's/26000/13000/' %t/some.json > %t/least.json
 // RUN: sed 's/26000/1e6/' %t/some.json > %t/much.json
 
