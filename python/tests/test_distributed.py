@@ -144,7 +144,12 @@ def test_a_script(tmp_path: pathlib.Path, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "other", ["pass", "sys.exit()", "wh.jit(jnp.sin, cluster=2)(x)"]
+    "other",
+    [
+        "pass",
+        pytest.param("sys.exit()", marks=pytest.mark.long),
+        pytest.param("wh.jit(jnp.sin, cluster=2)(x)", marks=pytest.mark.long),
+    ],
 )
 def test_one_process_gathers(tmp_path: pathlib.Path, other: str) -> None:
     result = run(
