@@ -12,6 +12,7 @@ looked at, and say how good they are on other models.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -306,7 +307,7 @@ def scans(random: Random) -> Model:
             for cell in blocks:
                 start = jnp.zeros((x.shape[0], x.shape[2]))
                 _, out = jax.lax.scan(
-                    lambda h, x, cell=cell: one(h, x, cell),
+                    functools.partial(one, cell=cell),
                     start,
                     jnp.swapaxes(x, 0, 1),
                 )

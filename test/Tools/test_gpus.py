@@ -303,7 +303,9 @@ def test_ranks_get_gpus_of_their_kind(tmp_path: pathlib.Path) -> None:
     machine = {"WHALE_TEST_CUDA": "1"}
     # Of the machine's eight GPUs the last three are like the fifth.
     good = run(
-        *(program, "out", "--steps=2"),
+        program,
+        "out",
+        "--steps=2",
         **machine,
         WHALE_TEST_CUDA_CAPABILITIES="70,70,70,80,90",
         WHALE_TEST_CUDA_MEMORIES=f"{32 << 30},{32 << 30},{32 << 30},{80 << 30}",
@@ -311,7 +313,8 @@ def test_ranks_get_gpus_of_their_kind(tmp_path: pathlib.Path) -> None:
     assert good.returncode == 0, good.stderr
     text = error(
         run(
-            *(program, "out"),
+            program,
+            "out",
             **machine,
             WHALE_TEST_CUDA_CAPABILITIES="70,70,70,80,90",
             WHALE_TEST_CUDA_MEMORIES=f"{32 << 30},{32 << 30},{16 << 30}",
