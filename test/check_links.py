@@ -1,9 +1,9 @@
 """Follows the links of Markdown pages: check_links.py ROOT
 
-In: all pages that git knows below ROOT. A link to a file must lead to one that
-exists, one to a heading (#...) to a heading of that page, as GitHub and the
-site name them. Links to other sites are not followed. Prints each broken link
-as `page:line: link`, else how many there are.
+In: all pages below ROOT, of a repository those that git knows. A link to a
+file must lead to one that exists, one to a heading (#...) to a heading of that
+page, as GitHub and the site name them. Links to other sites are not followed.
+Prints each broken link as `page:line: link`, else how many there are.
 """
 
 import pathlib
@@ -59,7 +59,13 @@ def follow_links(
 
 def find_pages(root: pathlib.Path) -> list[pathlib.Path]:
     if not (root / ".git").exists():
-        return sorted(root.rglob("*.md"))
+        pages = sorted(root.rglob("*.md"))
+        own = [path.relative_to(root).parts for path in pages]
+        return [
+            page
+            for page, parts in zip(pages, own)
+            if parts[0] not in (".venv", "build")
+        ]
     listed = subprocess.run(
         ["git", "-C", root, "ls-files", "-co", "--exclude-standard", "*.md"],
         capture_output=True,
