@@ -38,7 +38,13 @@ def site_path(target: pathlib.Path) -> str:
     return f"source/{name}"
 
 
-def rewrite(text: str, page: str, folder: pathlib.Path, files: Files) -> str:
+def rewrite(
+    text: str,
+    page: str,
+    folder: pathlib.Path,
+    files: Files,
+    config: MkDocsConfig,
+) -> str:
     """The text with links as the site has them.
 
     `page` is its place in the site, `folder` the one that its links are
@@ -51,13 +57,12 @@ def rewrite(text: str, page: str, folder: pathlib.Path, files: Files) -> str:
         target = (folder / match[1]).resolve()
         if not target.is_relative_to(ROOT) or not target.exists():
             return match[0]
-        place = site_path(target)
         if target.is_dir():
-            # The site has no listings: a folder's page, or its build file.
-            return match[0]
+            return match[0]  # The site has no listings of folders.
+        place = site_path(target)
         if place.startswith("source/") and not files.get_file_from_path(place):
             files.append(
-                File.generated(FILES_CONFIG[0], place, abs_src_path=str(target))
+                File.generated(config, place, abs_src_path=str(target))
             )
         link = os.path.relpath(place, os.path.dirname(page) or ".")
         return link + (match[2] or "")
@@ -65,19 +70,15 @@ def rewrite(text: str, page: str, folder: pathlib.Path, files: Files) -> str:
     return LINK.sub(replace, text)
 
 
-FILES_CONFIG: list[MkDocsConfig] = []
-
-
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    FILES_CONFIG[:] = [config]
     for page, source in PAGES.items():
         path = ROOT / source
-        text = rewrite(path.read_text(), page, path.parent, files)
+        text = rewrite(path.read_text(), page, path.parent, files, config)
         files.append(File.generated(config, page, content=text))
     for file in list(files.documentation_pages()):
         if file.src_uri not in PAGES and file.abs_src_path:
             path = pathlib.Path(file.abs_src_path)
-            rewrite(path.read_text(), file.src_uri, path.parent, files)
+            rewrite(path.read_text(), file.src_uri, path.parent, files, config)
     return files
 
 
@@ -88,4 +89,4 @@ def on_page_markdown(
     if name in PAGES:
         return markdown
     path = ROOT / "docs" / name
-    return rewrite(markdown, name, path.parent, files)
+    return rewrite(markdown, name, path.parent, files, config)
