@@ -271,6 +271,16 @@ bool TimeAxis::isOfSums(Operation *op) const {
          llvm::none_of(op->getResults(), isSplit);
 }
 
+/// Whether it can be computed after all moments. Loops are divided instead.
+bool TimeAxis::mayWait(Operation *op) const {
+  if (op->getNumRegions() > 0 && !hlo::isBranch(op))
+    return false;
+  WalkResult result = op->walk([&](Operation *inner) {
+    return isOfSums(inner) ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
 /// What an operand that comes too late for its loop is computed of and depends
 /// on the mini-batch alone, as samples in another order: itself, or terms of a
 /// sum over moments, and what is computed once after a loop. Backwards can wait
@@ -345,10 +355,10 @@ bool TimeAxis::computeWholeValues() {
         if (SmallVector<OpOperand *> reads = findBatchReads(operand, later);
             !reads.empty())
           operands.insert_range(reads);
-        // A sum times what is computed from a sum waits for both.
-        else if (phaseOf(&op) == Phase::Forward && op.getNumRegions() == 0 &&
-                 isOfSums(&op))
-          wholeOps.insert(&op);
+        // A sum times what is computed from a sum waits for both, and so does
+        // a branch that a sum chooses.
+        else if (phaseOf(&op) == Phase::Forward && mayWait(&op))
+          op.walk([&](Operation *inner) { wholeOps.insert(inner); });
       }
     });
     if (inLoop)

@@ -64,6 +64,7 @@ private:
   bool isInLoop(mlir::Operation *op) const;
   bool needsWhole(mlir::OpOperand &operand) const;
   bool isOfSums(mlir::Operation *op) const;
+  bool mayWait(mlir::Operation *op) const;
   bool dependsOnBatchAlone(mlir::Value value);
   llvm::SmallVector<mlir::OpOperand *>
   findBatchReads(mlir::OpOperand &operand,
