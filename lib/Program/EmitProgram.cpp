@@ -29,6 +29,7 @@
 #include "ProgramDirectory.h"
 #include "ToFormat.h"
 #include "whale/Cluster/Cluster.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/ProgramFormat/CheckValues.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
@@ -228,6 +229,19 @@ LogicalResult ProgramEmitter::checkParameters(ScheduleOp schedule) {
   return success();
 }
 
+static format::CallbackOperand describeCallback(DictionaryAttr attribute) {
+  format::CallbackOperand callback;
+  callback.index = attribute.getAs<IntegerAttr>("index").getInt();
+  if (auto operand = attribute.getAs<IntegerAttr>("operand"))
+    callback.operand = operand.getInt();
+  callback.hasToken = attribute.contains("has_token");
+  callback.order = attribute.getAs<IntegerAttr>("order").getInt();
+  ArrayRef<int64_t> loops = attribute.getAs<DenseI64ArrayAttr>("loops");
+  for (size_t i = 0; i + 1 < loops.size(); i += 2)
+    callback.loops.emplace_back(loops[i], loops[i + 1]);
+  return callback;
+}
+
 LogicalResult ProgramEmitter::gatherParameters() {
   ScheduleOp first = classes.front();
   for (ScheduleOp other : classes)
@@ -271,6 +285,8 @@ LogicalResult ProgramEmitter::gatherParameters() {
                             first.getLoc())))
       return failure();
     result.alias = number(get(kAliasAttr));
+    if (auto callback = dyn_cast_or_null<DictionaryAttr>(get(kCallbackAttr)))
+      result.callback = describeCallback(callback);
   }
   return success();
 }

@@ -159,17 +159,30 @@ static LogicalResult checkType(Location loc, Type type, const Twine &what) {
   return success();
 }
 
-static LogicalResult checkMain(ModuleOp module, func::FuncOp main) {
+static LogicalResult checkMain(ModuleOp module, func::FuncOp main,
+                               bool callsPython) {
   if (!main)
     return module.emitError("there is no function @main");
   if (main.isExternal() || !main.getBody().hasOneBlock())
     return main.emitError("@main must have a body of one block");
+  auto check = [&](Location loc, Type type, const Twine &what) {
+    if (!isa<stablehlo::TokenType>(type))
+      return checkType(loc, type, what);
+    // Of calls into Python; whale-lift-callbacks takes them away.
+    if (callsPython)
+      return success();
+    emitError(loc) << what
+                   << " is a token, as ordered calls into Python have: a "
+                      "program of whale-compile can't call back into Python; "
+                      "run the step with wh.jit";
+    return failure();
+  };
   for (BlockArgument argument : main.getArguments())
-    if (failed(checkType(argument.getLoc(), argument.getType(),
-                         "argument " + Twine(argument.getArgNumber()))))
+    if (failed(check(argument.getLoc(), argument.getType(),
+                     "argument " + Twine(argument.getArgNumber()))))
       return failure();
   for (auto [i, type] : llvm::enumerate(main.getResultTypes()))
-    if (failed(checkType(main.getLoc(), type, "result " + Twine(i))))
+    if (failed(check(main.getLoc(), type, "result " + Twine(i))))
       return failure();
   return checkSizes(module);
 }
@@ -324,7 +337,7 @@ LogicalResult prepareInput(ModuleOp module, const CompileOptions &options) {
     return checkRanks(module, options.target);
   }
   auto main = module.lookupSymbol<func::FuncOp>("main");
-  if (failed(checkMain(module, main)) ||
+  if (failed(checkMain(module, main, options.callsPython)) ||
       failed(addCluster(module, options.cluster)) ||
       failed(checkAttributes(module)) || failed(checkOperations(module)) ||
       failed(checkRanks(module, options.target)) ||

@@ -192,6 +192,8 @@ std::string LevelRunner::withOptions(StringRef pipeline,
                                 "avx512vnni")) {
     text = addOption(text, "whale-lower-library-ops", "integers");
   }
+  if (options.callsPython)
+    text = addOption(text, "whale-lift-callbacks", "python");
   if (options.explainMemory)
     text = addOption(text, "whale-plan-buffers", "peak");
   return text;

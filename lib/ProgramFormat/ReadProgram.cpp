@@ -118,6 +118,19 @@ static Role readRole(const Field &field) {
   field.fail("must be 'state', 'batch' or 'input'");
 }
 
+static CallbackOperand readCallback(const Field &field) {
+  CallbackOperand callback;
+  callback.index = field.at("index").integer();
+  if (std::optional<Field> operand = field.find("operand"))
+    callback.operand = operand->integer();
+  callback.hasToken = field.at("has_token").boolean();
+  callback.order = field.at("order").integer();
+  Field loops = field.at("loops");
+  for (size_t i = 0; i < loops.size(); ++i)
+    callback.loops.emplace_back(loops[i][0].integer(), loops[i][1].integer());
+  return callback;
+}
+
 void ProgramReader::readParameters() {
   Field arguments = root.at("arguments"), results = root.at("results");
   size_t resultCount = results.size();
@@ -157,6 +170,8 @@ void ProgramReader::readParameters() {
         alias->fail("another result is an alias of " + argument.name);
       aliased[*parameter.alias] = true;
     }
+    if (std::optional<Field> callback = field.find("callback"))
+      parameter.callback = readCallback(*callback);
     program.results.push_back(std::move(parameter));
   }
   for (size_t i = 0; i < program.arguments.size(); ++i) {

@@ -177,6 +177,14 @@ Json ProgramWriter::toJson(const Parameter &parameter) {
   return json;
 }
 
+static Json toJson(const CallbackOperand &callback) {
+  return {{"index", callback.index},
+          {"operand", format::toJson(callback.operand)},
+          {"has_token", callback.hasToken},
+          {"order", callback.order},
+          {"loops", callback.loops}};
+}
+
 void ProgramWriter::writeParameters() {
   Json arguments = Json::array(), results = Json::array();
   for (const Parameter &argument : program.arguments) {
@@ -190,6 +198,8 @@ void ProgramWriter::writeParameters() {
   for (const Parameter &result : program.results) {
     Json json = toJson(result);
     json["alias"] = format::toJson(result.alias);
+    if (result.callback)
+      json["callback"] = format::toJson(*result.callback);
     results.push_back(std::move(json));
   }
   field("arguments", arguments);

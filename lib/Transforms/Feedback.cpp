@@ -8,6 +8,7 @@
 
 #include "whale/Transforms/Feedback.h"
 #include "LongestMatch.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Transforms/Attributes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -104,8 +105,13 @@ SmallVector<std::optional<unsigned>> findFeedback(func::FuncOp main) {
   SmallVector<Tree> arguments =
       group(type.getInputs(), /*isResult=*/false,
             [&](unsigned i) { return argumentLabel(main, i); });
+  TypeRange returned = type.getResults();
+  // What is for callbacks comes last, and is no next value.
+  while (!returned.empty() &&
+         main.getResultAttr(returned.size() - 1, kCallbackAttr))
+    returned = returned.drop_back();
   SmallVector<Tree> results =
-      group(type.getResults(), /*isResult=*/true,
+      group(returned, /*isResult=*/true,
             [&](unsigned i) { return resultLabel(main, i); });
   Numbers<Tree::Leaves> kinds;
   auto kindOf = [](const Tree &tree) { return tree.leaves; };
@@ -120,7 +126,7 @@ SmallVector<std::optional<unsigned>> findFeedback(func::FuncOp main) {
   Numbers<const void *> types;
   auto pointer = [](Type type) { return type.getAsOpaquePointer(); };
   auto leaves = longestMatch(types.of(type.getInputs(), pointer),
-                             types.of(type.getResults(), pointer));
+                             types.of(returned, pointer));
   for (auto [argument, output] : leaves)
     result[argument] = output;
   return result;

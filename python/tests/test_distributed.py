@@ -612,3 +612,33 @@ def test_a_wrong_coordinator() -> None:
     for text in "host", ":1", "host:x", "host:70000":
         with pytest.raises(ValueError, match="coordinator"):
             wh.init_distributed(text, 0, 2)
+
+
+def test_callbacks_are_called_by_the_first_process(tmp_path: pathlib.Path):
+    """All processes stop where one raises, and go on with the next step."""
+    result = run(
+        tmp_path,
+        """
+        def look(h, total):
+            if total > 1e6:
+                raise ValueError("too much")
+            assert me == 0
+            np.testing.assert_allclose(h, x @ w, rtol=1e-5, atol=1e-5)
+            print("called", flush=True)
+
+        def looked(w, x):
+            jax.debug.callback(look, x @ w, x.sum())
+            return train(w, x)
+
+        step = wh.jit(looked, cluster=cluster, batch_argnums=1)
+        try:
+            step(w, x + np.float32(1e6))
+            raise AssertionError("the function has not raised")
+        except wh.RuntimeError as error:
+            assert "script.py:29 raised ValueError: too much" in str(error)
+        step(w, x)
+        """,
+        2,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "called\n"

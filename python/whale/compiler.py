@@ -107,6 +107,7 @@ def _compile(
         f"--cluster={cluster}",
         "--messages=json",
         f"--parent={os.getpid()}",
+        "--callbacks",
         *options,
     ]
     with files.ScratchDirectory() as place:

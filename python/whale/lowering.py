@@ -23,6 +23,7 @@ from jax.interpreters import mlir
 
 from whale import (
     batches,
+    callbacks,
     clusters,
     compiler,
     compiling,
@@ -33,6 +34,7 @@ from whale import (
     waste,
 )
 from whale.arguments import Argument
+from whale.callbacks import Callback
 from whale.inferred import infer_batch
 from whale.matching import only_longest_match
 from whale.options import Options
@@ -71,6 +73,7 @@ class Lowered:
         options: Options,
         arguments: Sequence[Argument],
         owner: Owner,
+        functions: Sequence[Callback] = (),
     ) -> None:
         """A step as `lower` makes it.
 
@@ -80,6 +83,7 @@ class Lowered:
             options: those of `wh.jit`.
             arguments: its leaves, as the compiler gets them.
             owner: what it was lowered for.
+            functions: what its callbacks call.
         """
         self._text = text
         self._signature = signature
@@ -88,6 +92,7 @@ class Lowered:
         self._says_target = options.target is not None
         self._arguments = tuple(arguments)
         self._owner = owner
+        self._functions = functions
         self._program: Program | None = None
 
     def as_text(self) -> str:
@@ -175,7 +180,7 @@ class Lowered:
         distributed.share_program(
             path, self._text, options, write, self._describe()
         )
-        program = Program(path, self._signature, directory)
+        program = Program(path, self._signature, directory, self._functions)
         waste.check_program(
             program, self._arguments, cluster, self._says_target
         )
@@ -361,6 +366,7 @@ def lower(
         options,
         arguments,
         owner,
+        callbacks.functions_of(lowered),
     )
 
 
@@ -432,11 +438,16 @@ def _annotate(
                 for operation in copy.regions[0].blocks[0].operations
                 if operation.attributes["sym_name"].value == "main"
             )
+            # Those of ordered effects come first, as arguments and as results.
+            given = list(main.arg_attrs) if arguments else []
+            tokens = [old for old in given if "jax.token" in old]
             if arguments:
-                main.arg_attrs = [
-                    _argument_attribute(old, argument, fed_by.get(index))
+                main.arg_attrs = tokens + [
+                    _argument_attribute(
+                        old, argument, fed_by.get(index), len(tokens)
+                    )
                     for index, (old, argument) in enumerate(
-                        zip(main.arg_attrs, arguments, strict=True)
+                        zip(given[len(tokens) :], arguments, strict=True)
                     )
                 ]
             return str(copy.get_asm(enable_debug_info=True))
@@ -455,7 +466,7 @@ def _only(values: Sequence[Any], what: str) -> Any:
 
 
 def _argument_attribute(
-    old: ir.DictAttr, argument: Argument, fed_by: int | None
+    old: ir.DictAttr, argument: Argument, fed_by: int | None, tokens: int
 ) -> ir.DictAttr:
     attributes: dict[str, Any] = {
         named.name: named.attr
@@ -464,7 +475,7 @@ def _argument_attribute(
     if argument.batch_dim is not None:
         attributes["whale.batch_dim"] = _attribute(argument.batch_dim)
     if fed_by is not None:
-        attributes["whale.fed_by"] = _attribute(fed_by)
+        attributes["whale.fed_by"] = _attribute(tokens + fed_by)
     if argument.donated:
         attributes["whale.donated"] = ir.UnitAttr.get()
     return ir.DictAttr.get(attributes)

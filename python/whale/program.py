@@ -18,7 +18,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 import jax
@@ -26,6 +26,7 @@ import numpy as np
 
 from whale import analysis, distributed, files, native, steps
 from whale.array import Array, Kind, array_class
+from whale.callbacks import Callback, calls_of
 from whale.dtypes import element_name
 from whale.errors import RuntimeError
 from whale.plan import Plan
@@ -45,7 +46,11 @@ class Program:
     """
 
     def __init__(
-        self, path: str, signature: Signature, keep: Any = None
+        self,
+        path: str,
+        signature: Signature,
+        keep: Any = None,
+        functions: Sequence[Callback] = (),
     ) -> None:
         self._path = path
         self._signature = signature
@@ -62,6 +67,7 @@ class Program:
         try:
             target = self._manifest["target"]
             counts = [len(self._manifest[k]) for k in ("arguments", "results")]
+            self._calls = calls_of(self._manifest["results"], functions)
         except (KeyError, TypeError) as error:
             raise RuntimeError(f"{path}/manifest.json: no {error}") from None
         # A program without code is for the simulator.
@@ -70,6 +76,7 @@ class Program:
             native.check_plan(path)
         else:
             self._native = native.load(path, distributed.job())
+        counts[1] -= len(self._calls.results)
         expected = [len(signature.arguments), len(signature.results)]
         if counts != expected:
             raise RuntimeError(
@@ -99,6 +106,11 @@ class Program:
     def signature(self) -> Signature:
         """What it takes and gives."""
         return self._signature
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether a step calls back into Python."""
+        return bool(self._calls)
 
     @property
     def rank_count(self) -> int:
@@ -257,11 +269,13 @@ class Program:
         """Runs one step; its results may still be computed when this returns.
 
         All that is no `wh.Array` is copied before. What goes wrong in the step
-        is raised where a result is read, or given to another step.
+        is raised where a result is read, or given to another step. One that
+        calls back into Python has ended, and made its calls, when this returns.
 
         Raises:
             TypeError: for arguments other than those compiled for.
-            RuntimeError: where the step of an argument has failed.
+            RuntimeError: where the step of an argument has failed, or a
+                function that this one calls.
             KeyboardInterrupt: where Ctrl-C came while this waited for earlier
                 steps; they end, and what was donated to them is lost.
         """
@@ -285,6 +299,9 @@ class Program:
                 self._recording = None
         if not self._last.has_left:
             steps.add(self._last)
+        if self.calls_python:
+            self._calls.make(results[len(self._signature.results) :])
+            del results[len(self._signature.results) :]
         for index, shape in self._shapes:
             results[index] = np.zeros(shape, jax.dtypes.float0)
         return out_tree.unflatten(results)
@@ -301,7 +318,9 @@ class Program:
             if leaf.dtype == "float0"
             else Kind(leaf.aval, leaf.key, entry, self._native)
             for leaf, entry in zip(
-                self._signature.results, self._manifest["results"]
+                (*self._signature.results, *self._calls.results),
+                self._manifest["results"],
+                strict=True,
             )
         ]
 
@@ -342,8 +361,14 @@ class Program:
             OSError: where what is there cannot be read, or none be written.
             TypeError: where the result tree cannot be stored.
             RuntimeError: where the directory that the program was loaded from
-                holds another one by now.
+                holds another one by now, and where the step calls Python.
         """
+        if self.calls_python:
+            raise RuntimeError(
+                f"the step calls back into Python ({self._calls.labels}), and "
+                "a saved program has none of its functions; take them out of "
+                "the step, or run it with wh.jit"
+            )
         path = os.path.abspath(path)
         if not native.extension().may_hold_program(path):
             raise FileExistsError(

@@ -44,6 +44,15 @@ def copy_of(value: Any, leaf: Leaf) -> Any:
     return jax.random.wrap_key_data(jax.numpy.asarray(words), impl=leaf.key)
 
 
+def can_be_saved(program: wh.Program) -> bool:
+    """Whether a check can run it elsewhere."""
+    try:
+        program.signature.to_json()
+    except TypeError:
+        return False
+    return not program.calls_python
+
+
 class Checked:
     """Gives the first steps of programs to checks.
 
@@ -77,6 +86,7 @@ class Checked:
             program in self._seen
             or program.rank_count == 1
             or distributed.job() is not None
+            or not can_be_saved(program)
         ):
             return self._run(program, values, in_tree)
         self._seen.add(program)

@@ -108,6 +108,11 @@ static cl::opt<std::string>
                       "standard output, for each message and each pass that "
                       "begins"),
              cl::value_desc("text|json"), cl::init("text"), cl::cat(category));
+static cl::opt<bool>
+    callbacks("callbacks",
+              cl::desc("Python runs the program, and makes the calls that the "
+                       "step makes into Python"),
+              cl::cat(category));
 static cl::opt<int64_t>
     parent("parent",
            cl::desc("End when the process that started this one, PID, ends"),
@@ -283,6 +288,7 @@ static std::optional<whale::CompileOptions> readOptions() {
     return std::nullopt;
   }
   options.tf32 = tf32;
+  options.callsPython = callbacks;
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
   options.explainMemory = explain == "memory" || explain == "all";

@@ -69,6 +69,8 @@ struct CompileOptions {
   std::string feedback;
   /// A directory for the text of each level; nothing is written if empty.
   std::string dumpPhasesTo;
+  /// Python runs the program, and makes the calls of the step.
+  bool callsPython = false;
   /// Report what the compiler decided, as remarks.
   bool explain = false;
   /// Say what is held where at the peak: CompileReport::memory.

@@ -64,6 +64,23 @@ struct Rank {
 /// The purpose of an argument.
 enum class Role : uint8_t { State, Batch, Input };
 
+/// What a result is for that Python gets when the step has ended.
+struct CallbackOperand {
+  /// The number of the function among those of the step.
+  int64_t index = 0;
+  /// Which of its operands the result is; none where it says by booleans
+  /// whether the call is made.
+  std::optional<int64_t> operand;
+  /// Whether the function's first operand is a token, before those.
+  bool hasToken = false;
+  /// Calls are made by these numbers, which loops have, too.
+  int64_t order = 0;
+  /// For each loop around the call, from the outermost on, its number and how
+  /// often it runs: the result's first dimensions.
+  std::vector<std::pair<int64_t, int64_t>> loops;
+  bool operator==(const CallbackOperand &) const = default;
+};
+
 /// An argument or a result of a program.
 struct Parameter {
   /// "arg0", "result0": its name in tensor files.
@@ -86,6 +103,8 @@ struct Parameter {
 
   /// Results only: the donated argument whose memory the result reuses.
   std::optional<int64_t> alias;
+  /// Results only.
+  std::optional<CallbackOperand> callback;
   bool operator==(const Parameter &) const = default;
 };
 

@@ -1,13 +1,5 @@
 // RUN: whale-opt %s -split-input-file -verify-diagnostics -whale-normalize
 
-func.func @callback(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{custom_call @xla_ffi_python_cpu_callback is not supported: a step can't call back into Python; return the value, and use it outside of the step}}
-  %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) : (tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
-}
-
-// -----
-
 func.func @custom_call(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   // expected-error@+1 {{custom_call @my_target is not supported}}
   %0 = stablehlo.custom_call @my_target(%x) : (tensor<4x4xf32>) -> tensor<4x4xf32>

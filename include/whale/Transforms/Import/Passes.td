@@ -13,7 +13,7 @@
 // whale-micro-batch are for pipelines and micro-batches; they leave other
 // programs alone.
 //
-// whale-normalize refuses what a partitioned step can't do, such as callbacks.
+// whale-normalize refuses what a partitioned step can't do.
 // Each description has an example that a test runs. How a pass works is told in
 // the file of its name in lib/Transforms/Import.
 //
@@ -58,6 +58,56 @@ def InlineCalls : Pass<"whale-inline-calls", "::mlir::ModuleOp"> {
     }
     ```
   }];
+}
+
+def LiftCallbacks : Pass<"whale-lift-callbacks", "::mlir::ModuleOp"> {
+  let summary = "calls into Python that give nothing become results";
+  let description = [{
+    JAX prints `jax.debug.print`, `jax.debug.callback` and `io_callback` as
+    custom calls of Python functions. Of one that gives nothing, or whose
+    results nobody uses, the operands become results of `@main`, and Python
+    makes the call when the step has ended: once, on whole values, however they
+    are cut. The attribute `whale.callback` of such a result is which operand it
+    is of which function.
+
+    - In a loop whose number of rounds is known, each operand is stacked along a
+      new first dimension; `loops` lists, for each loop around the call, its
+      number and its rounds.
+    - In a branch, the others give zeros; a result without `operand` says by
+      booleans which calls are made.
+    - Calls and loops share one numbering, `order`: Python makes the calls in
+      the order of the text, round by round.
+    - The tokens of ordered calls are no arguments and results any more.
+    - A branch in which equinox's `error_if` raises gives nothing: the branch
+      that gives the checked value is taken, and the condition is a result.
+
+    What can't be lifted is an error: calls whose results are used, in loops of
+    unknown length, and all where Python doesn't run the program.
+
+    Example, with `python`:
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %x : tensor<8xf32>
+      stablehlo.custom_call @xla_ffi_python_cpu_callback(%0)
+          {mhlo.backend_config = {index = 0 : ui64}} : (tensor<8xf32>) -> ()
+          loc("jit(step)/debug_print")
+      return %x : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32> {
+        jax.result_info = "debug_print",
+        whale.callback = {index = 0 : i64, loops = array<i64>,
+                          operand = 0 : i64, order = 0 : i64}}) {
+      %0 = stablehlo.negate %arg0 : tensor<8xf32>
+      return %arg0, %0 : tensor<8xf32>, tensor<8xf32>
+    }
+    ```
+  }];
+  let options = [Option<"python", "python", "bool", /*default=*/"false",
+                        "Python runs the program">];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
 def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
@@ -184,7 +234,7 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
       product reads that: a gradient then needs the sum no more.
     - Collectives of a program for one process give what they were given;
       `batch_norm_*` and `dot` are written out.
-    - What a partitioned step can't do (callbacks, other custom calls, infeed,
+    - What a partitioned step can't do (unknown custom calls, infeed,
       collectives elsewhere, dynamic shapes) is an error that names it.
 
     Example:

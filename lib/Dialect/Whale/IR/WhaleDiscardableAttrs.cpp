@@ -322,6 +322,15 @@ static Fault findPeakFault(const Site &, Attribute value) {
   return expected(value, "a list of {bytes = i64, of = LOCATION}");
 }
 
+static Fault findCallbackFault(const Site &, Attribute value) {
+  auto callback = dyn_cast<DictionaryAttr>(value);
+  if (callback && callback.getAs<IntegerAttr>("index") &&
+      callback.getAs<IntegerAttr>("order") &&
+      callback.getAs<DenseI64ArrayAttr>("loops"))
+    return {};
+  return expected(value, "{index = i64, order = i64, loops = array<i64: ...>}");
+}
+
 /// Config checks the keys of the dictionary and reports them itself.
 static Fault findConfigFault(const Site &, Attribute value) {
   return needs<DictionaryAttr>(value, "a dictionary");
@@ -346,6 +355,7 @@ static constexpr KnownAttribute kKnown[] = {
     {kWeightGradientAttr, kOnTaskGraph, findUnitFault},
     {"whale.stack_piece", kOnArgument | kOnResult, findStackPieceFault},
     {"whale.feedback_found", kOnFunction, findUnitFault},
+    {kCallbackAttr, kOnResult, findCallbackFault},
 
     {"whale.placements", kOnAnyOp, findResultPlacementsFault},
     {"whale.operand_placements", kOnAnyOp, findOperandPlacementsFault},

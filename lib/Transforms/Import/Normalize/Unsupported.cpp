@@ -17,17 +17,6 @@ using namespace mlir;
 
 namespace whale::normalize {
 
-/// Whether some call that led to an operation is in this file.
-static bool isIn(Location loc, StringRef file) {
-  WalkResult result = loc->walk([&](Location part) {
-    auto position = dyn_cast<FileLineColLoc>(part);
-    return position && position.getFilename().getValue().contains(file)
-               ? WalkResult::interrupt()
-               : WalkResult::advance();
-  });
-  return result.wasInterrupted();
-}
-
 /// Operands that a region reads together, element by element: the time to
 /// compile its kernel grows with their square.
 static constexpr unsigned kMostTogether = 1024;
@@ -47,15 +36,7 @@ LogicalResult verifySupported(ModuleOp module) {
       StringRef target = call.getCallTargetName();
       if (getLapackRoutine(target))
         return WalkResult::advance();
-      InFlightDiagnostic error = op->emitError("custom_call @")
-                                 << target << " is not supported";
-      if (target.contains("callback"))
-        error << ": a step can't call back into Python; "
-              << (isIn(op->getLoc(), "/equinox/_errors.py")
-                      ? "start Python with EQX_ON_ERROR=nan in its "
-                        "environment, and equinox's error_if gives NaN where "
-                        "it would raise"
-                      : "return the value, and use it outside of the step");
+      op->emitError("custom_call @") << target << " is not supported";
       return WalkResult::interrupt();
     }
     if (isa<stablehlo::AllGatherOp, stablehlo::AllReduceOp,

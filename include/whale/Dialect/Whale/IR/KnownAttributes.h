@@ -20,6 +20,12 @@ inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
 inline constexpr llvm::StringLiteral kWeightGradientAttr =
     "whale.weight_gradient";
 
+/// On a result of @main that Python gets after the step: which of its functions
+/// it is for, see whale-lift-callbacks. A dictionary of the integers `index`
+/// and `order`, `operand` (left out where it says whether the call is made),
+/// `loops` and, where a token is the function's first operand, `has_token`.
+inline constexpr llvm::StringLiteral kCallbackAttr = "whale.callback";
+
 /// Whether annotated text, the compiler's input, may have the `whale.`
 /// attribute; other attributes are written by passes. One table lists both,
 /// with the operations that may have them and their values; the verifier

@@ -1,0 +1,203 @@
+"""Calls into Python from inside a step, beside those that jax.jit makes."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import checkify, io_callback
+
+import whale as wh
+
+CALLS: list[tuple] = []
+
+
+def note(name, *values):
+    CALLS.append((name, *[np.array(value) for value in values]))
+
+
+def calls_of(step, *args):
+    """The results of a step and the calls that it makes."""
+    CALLS.clear()
+    results = jax.block_until_ready(step(*args))
+    jax.effects_barrier()
+    return results, list(CALLS)
+
+
+def assert_same(step, jitted, *args):
+    """Compares results and calls, in order those of ordered ones."""
+    results, calls = calls_of(step, *args)
+    expected, made = calls_of(jax.jit(jitted), *args)
+    for one, other in zip(jax.tree.leaves(results), jax.tree.leaves(expected)):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+    def by_name(entries):
+        def key(entry):
+            name, *values = entry
+            ordered = name == "round"
+            return name, [] if ordered else [v.tolist() for v in values]
+
+        return sorted(entries, key=key)
+
+    assert [c[0] for c in by_name(calls)] == [c[0] for c in by_name(made)]
+    for call, other in zip(by_name(calls), by_name(made)):
+        assert [v.dtype for v in call[1:]] == [v.dtype for v in other[1:]]
+        for one, value in zip(call[1:], other[1:]):
+            np.testing.assert_allclose(one, value, rtol=1e-5, atol=1e-6)
+
+
+def say(name, *values, ordered=False):
+    jax.debug.callback(functools.partial(note, name), *values, ordered=ordered)
+
+
+def train_step(devices, params, x, y):
+    """Two scopes on so many devices each, and calls of all kinds."""
+
+    def loss(params):
+        with wh.replicate(devices, name="a"):
+            h = jnp.tanh(x @ params["a"])
+            say("samples", h)
+            say("sum", h.sum(), h > 0.5)
+        with wh.replicate(devices, name="b"):
+            value = jnp.mean((h @ params["b"] - y) ** 2)
+        return value
+
+    value, grads = jax.value_and_grad(loss)(params)
+    new = jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+    say("loss", value)
+    say("update", params["a"], grads["b"])
+    say("nothing")
+
+    def body(total, step):
+        say("round", total, step, ordered=True)
+        jax.lax.cond(step == 1, lambda: say("inner", step), lambda: None)
+        return total + step, total
+
+    total, _ = jax.lax.scan(body, value, jnp.arange(3.0))
+    io_callback(functools.partial(note, "round"), None, total, ordered=True)
+    jax.lax.cond(value > 0.1, lambda: say("taken", value), lambda: None)
+    jax.lax.cond(value > 1e9, lambda: say("not taken", value), lambda: None)
+    jax.vmap(lambda p: say("row", p))(params["b"][:2])
+    return new, value
+
+
+def arguments(batch):
+    k = jax.random.split(jax.random.key(0), 3)
+    params = {
+        "a": jax.random.normal(k[0], (4, 6)),
+        "b": jax.random.normal(k[1], (6, 2)),
+    }
+    return params, jax.random.normal(k[2], (batch, 4)), jnp.ones((batch, 2))
+
+
+@pytest.mark.parametrize(("devices", "micro_batches"), [(1, 1), (3, 1), (2, 2)])
+def test_calls_are_those_of_jax(devices, micro_batches):
+    """On one rank, on uneven shares, and on 2 x 2 ranks with micro-batches."""
+    wh.init({"num_micro_batch": micro_batches})
+    function = functools.partial(train_step, devices)
+    step = wh.jit(
+        function,
+        cluster=devices * micro_batches,
+        batch_argnums=(1, 2),
+        donate_argnums=0,
+    )
+    assert_same(step, function, *arguments(8))
+
+
+def test_prints_appear_once(capsys):
+    def step(x):
+        jax.debug.print("mean {m:.2f} of {}", x.shape[0], m=x.mean())
+        return x * 2
+
+    wh.set_default_strategy(wh.replicate())
+    wh.jit(step, cluster=2, batch_argnums=0)(jnp.arange(4.0))
+    assert capsys.readouterr().out == "mean 1.50 of 4\n"
+
+
+def test_a_function_that_raises_ends_the_step():
+    def check(x):
+        if x > 3:
+            raise ValueError("too much")
+
+    def step(x):
+        jax.debug.callback(check, x.sum())
+        return x * 2
+
+    wh.set_default_strategy(wh.replicate())
+    jitted = wh.jit(step, cluster=2, batch_argnums=0)
+    line = check.__code__.co_firstlineno + 5
+    message = (
+        rf"debug_callback at test_callbacks.py:{line} raised ValueError: "
+        "too much"
+    )
+    with pytest.raises(wh.RuntimeError, match=message) as raised:
+        jitted(jnp.ones(4))
+    assert isinstance(raised.value.__cause__, ValueError)
+    np.testing.assert_array_equal(jitted(jnp.zeros(4)), np.zeros(4))
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_equinox_errors(micro_batches):
+    def step(w, x):
+        x = eqx.error_if(x, x.sum() > 3, "too much")
+        x = eqx.error_if(x, (x < 0).any(), "negative")
+        return (x * w).sum()
+
+    wh.init({"num_micro_batch": micro_batches})
+    wh.set_default_strategy(wh.replicate())
+    jitted = wh.jit(jax.grad(step), cluster=2, batch_argnums=1)
+    w = jnp.float32(2)
+    for bad, message in ((jnp.ones(4), "too much"), (-jnp.ones(4), "negative")):
+        with pytest.raises(wh.RuntimeError, match=f"Error: {message}$"):
+            jitted(w, bad)
+    np.testing.assert_allclose(jitted(w, jnp.full(4, 0.5)), 2.0)
+
+
+def test_checkify():
+    def step(x):
+        checkify.check(x.sum() < 3, "the sum is {}", x.sum())
+        return jnp.log(x).sum()
+
+    checked = checkify.checkify(
+        step, errors=checkify.user_checks | checkify.float_checks
+    )
+    wh.set_default_strategy(wh.replicate())
+    jitted = wh.jit(checked, cluster=2, batch_argnums=0)
+    error, value = jitted(jnp.full(4, 0.5))
+    error.throw()
+    np.testing.assert_allclose(value, 4 * np.log(0.5), rtol=1e-6)
+    for bad, message in (
+        (jnp.ones(4), "the sum is 4.0"),
+        (-jnp.ones(4), "nan"),
+    ):
+        with pytest.raises(checkify.JaxRuntimeError, match=message):
+            jitted(bad)[0].throw()
+
+
+def test_what_is_refused(tmp_path):
+    def endless(x):
+        def body(x):
+            jax.debug.print("{}", x)
+            return x * 2
+
+        return jax.lax.while_loop(lambda x: x < 10, body, x)
+
+    line = endless.__code__.co_firstlineno + 2
+    with pytest.raises(
+        wh.CompileError,
+        match=rf"test_callbacks.py:{line}:.* in a loop whose number of rounds",
+    ):
+        wh.jit(endless, cluster=1)(jnp.float32(1))
+
+    def step(x):
+        jax.debug.print("{}", x)
+        return x
+
+    line = step.__code__.co_firstlineno + 1
+    program = wh.jit(step, cluster=1).lower(jnp.ones(2)).compile()
+    with pytest.raises(
+        wh.RuntimeError, match=rf"\(debug_print at test_callbacks.py:{line}\)"
+    ):
+        program.save(tmp_path / "p.whale")

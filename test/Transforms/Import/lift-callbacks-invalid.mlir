@@ -1,0 +1,48 @@
+// RUN: whale-opt %s -split-input-file -verify-diagnostics \
+// RUN:   -whale-lift-callbacks=python
+
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{custom_call @xla_ffi_python_cpu_callback is not supported where its result is used: a step makes its calls into Python when it has ended; give the step the value as an argument, or call the function between two steps}}
+  %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x)
+      {mhlo.backend_config = {index = 0 : ui64}}
+      : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  // expected-note@+1 {{this is the loop}}
+  %0 = stablehlo.while(%i = %x) : tensor<f32>
+  cond {
+    %c = stablehlo.compare LT, %i, %zero
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    // expected-error@+1 {{is not supported in a loop whose number of rounds depends on what it computes; return the value and use it outside of the step, or write a loop of a fixed number of rounds, as jax.lax.scan}}
+    stablehlo.custom_call @xla_ffi_python_cpu_callback(%i)
+        {mhlo.backend_config = {index = 0 : ui64}} : (tensor<f32>) -> ()
+    %next = stablehlo.tanh %i : tensor<f32>
+    stablehlo.return %next : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
+
+// -----
+
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  // expected-note@+1 {{this is the loop}}
+  %0 = stablehlo.while(%i = %x) : tensor<f32>
+  cond {
+    // expected-error@+1 {{is not supported in the condition of a loop; return the value}}
+    stablehlo.custom_call @xla_ffi_python_cpu_callback(%i)
+        {mhlo.backend_config = {index = 0 : ui64}} : (tensor<f32>) -> ()
+    %c = stablehlo.compare LT, %i, %i
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    stablehlo.return %i : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}
