@@ -117,7 +117,9 @@ def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
     inside while loops and branches. What is written by hand on an operation
     wins. Else the innermost scope `whale:KIND:COUNT:ID:NAME` of its name path
     is its strategy, and it is backward if `transpose(` is in the path and
-    no `jvp(` before it.
+    no `jvp(` before it. The module's `whale.scopes` (`wh.scopes`) gives
+    strategies by patterns of names: each is put into the paths behind the names
+    that its pattern matches, as if a scope had been entered there.
     Scopes of one name are one TaskGraph, and so are the forward and backward
     operations of one scope without a name; the attribute's `scope` numbers the
     TaskGraphs in order of first use.
