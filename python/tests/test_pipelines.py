@@ -379,7 +379,7 @@ def test_batch_statistics_are_an_error_at_their_line() -> None:
 
     def step(weight: jax.Array, x: jax.Array) -> jax.Array:
         h = x @ weight
-        return jnp.sum((h - h.mean(axis=0)) ** 4)
+        return jnp.sum(((h - h.mean(axis=0)) @ weight) ** 4)
 
     program = wh.jit(step, cluster=1, batch_argnums=1)
     with pytest.raises(wh.CompileError) as error:

@@ -25,6 +25,7 @@
 #include "MicroBatch/TimeAxis.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/BlockLocalizer.h"
 #include "whale/Sharding/LocalShapes.h"
@@ -249,6 +250,14 @@ public:
     for (Operation *op : llvm::reverse(ops))
       if (time.getLoop(op))
         op->erase();
+    if (Operation *meeting = time.getMeeting())
+      emitRemark(meeting->getLoc())
+          << "micro-batches: samples meet here, and what follows is computed "
+             "of "
+             "the whole mini-batch, behind all "
+          << (time.getNumLoops() > 1 ? "forwards and before all backwards"
+                                     : "micro-batches")
+          << "; " << keptBytes << " bytes are kept until then";
     return success();
   }
 
@@ -331,8 +340,10 @@ private:
             ReductionAttr::get(builder.getContext(), state.reduction));
       }
     for (auto &[value, how] : leaving)
-      if (how.pieces || !time.getState(value).isPartial())
+      if (how.pieces || !time.getState(value).isPartial()) {
         yields.push_back(value);
+        keptBytes += getTensorBytes(value.getType());
+      }
 
     builder.setInsertionPoint(main.front().getTerminator());
     SmallVector<int64_t> variants = findVariants(members);
@@ -411,6 +422,8 @@ private:
   const TimeAxis &time;
   OpBuilder builder;
   LoopResults earlier;
+  /// Of what leaves a loop for each micro-batch, of all of them together.
+  int64_t keptBytes = 0;
 };
 
 struct MicroBatchPass : impl::MicroBatchBase<MicroBatchPass> {

@@ -1,22 +1,29 @@
 // Steps that are refused with micro-batches: one part of the mini-batch needs
-// something of the others, or the numbers of samples and micro-batches do not
-// fit. Each has to give its error, and the notes that lead to the cause. A step
-// of the first kind that passes would compute another result.
+// something of the others in the middle of the model, or the numbers of samples
+// and micro-batches do not fit. Each has to give its error, and the notes that
+// lead to the cause. A step of the first kind that passes would compute another
+// result, or the model of all samples at once.
 
 // RUN: whale-opt %s --whale-micro-batch --split-input-file --verify-diagnostics
 
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
-                %w: tensor<8xf32>) -> tensor<8xf32> {
-  %0 = stablehlo.multiply %x, %w : tensor<8xf32>
+// Batch norm between layers.
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>) -> tensor<8x4xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add
-      across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+      across dimensions = [0] : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
   // expected-note@+1 {{the operand comes from here}}
-  %2 = stablehlo.broadcast_in_dim %1, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [1]
+      : (tensor<4xf32>) -> tensor<8x4xf32>
   // expected-error@+1 {{micro-batches: 'stablehlo.subtract' needs operand #1 of the whole mini-batch, for a statistic of all samples, as a mean over the mini-batch: with 2 micro-batches that would be another result; use one micro-batch, or statistics of each sample}}
-  %3 = stablehlo.subtract %0, %2 : tensor<8xf32>
-  return %3 : tensor<8xf32>
+  %3 = stablehlo.subtract %0, %2 : tensor<8x4xf32>
+  %4 = stablehlo.tanh %3 : tensor<8x4xf32>
+  %5 = stablehlo.dot_general %4, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  return %5 : tensor<8x4xf32>
 }
 }
 
@@ -41,7 +48,8 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
     %col = stablehlo.constant dense<0> : tensor<i32>
     %row = stablehlo.dynamic_slice %h, %i, %col, sizes = [1, 4]
         : (tensor<8x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
-    %s = stablehlo.sine %row : tensor<1x4xf32>
+    %s = stablehlo.dot_general %row, %w, contracting_dims = [1] x [0]
+        : (tensor<1x4xf32>, tensor<4x4xf32>) -> tensor<1x4xf32>
     %next = stablehlo.dynamic_update_slice %out, %s, %i, %col
         : (tensor<8x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>)
         -> tensor<8x4xf32>
@@ -131,7 +139,9 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
       slice_sizes = array<i64: 1, 4>}
       : (tensor<8x4xf32>, tensor<8x1xi32>) -> tensor<8x4xf32>
   %2 = stablehlo.add %1, %0 : tensor<8x4xf32>
-  return %2 : tensor<8x4xf32>
+  %3 = stablehlo.dot_general %2, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  return %3 : tensor<8x4xf32>
 }
 }
 
@@ -139,18 +149,20 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
 
 // A line search: the mean of the samples, computed in a loop.
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
-                %w: tensor<f32>) -> tensor<f32> {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4xf32>, %start: tensor<f32>) -> tensor<f32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   // expected-note@+1 {{this is the loop}}
-  %0 = stablehlo.while(%i = %w) : tensor<f32>
+  %0 = stablehlo.while(%i = %start) : tensor<f32>
   cond {
     %c = stablehlo.compare LT, %i, %zero
         : (tensor<f32>, tensor<f32>) -> tensor<i1>
     stablehlo.return %c : tensor<i1>
   } do {
+    %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8xf32>
     // expected-note@+1 {{the operand comes from here}}
-    %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add
+    %sum = stablehlo.reduce(%y init: %zero) applies stablehlo.add
         across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
     // expected-error@+1 {{for a statistic of all samples in a loop, as the loss in a line search: with 2 micro-batches that would be another result; use one micro-batch, or an optimizer that evaluates the loss once}}
     %next = stablehlo.tanh %sum : tensor<f32>
@@ -164,7 +176,8 @@ func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
 
 // All samples go on until the last of them stops.
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>)
     -> tensor<8x4xf32> {
   %false = stablehlo.constant dense<false> : tensor<i1>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -190,7 +203,8 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
         : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
     %3 = stablehlo.broadcast_in_dim %2, dims = [0]
         : (tensor<8xi1>) -> tensor<8x4xi1>
-    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %4 = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+        : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
     %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
     %6 = stablehlo.add %n, %one : tensor<i32>
     stablehlo.return %4, %6 : tensor<8x4xf32>, tensor<i32>
@@ -203,7 +217,8 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
 
 // How many rounds there are depends on all samples.
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>)
     -> (tensor<8x4xf32>, tensor<i32>) {
   %false = stablehlo.constant dense<false> : tensor<i1>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -229,7 +244,8 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
         : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
     %3 = stablehlo.broadcast_in_dim %2, dims = [0]
         : (tensor<8xi1>) -> tensor<8x4xi1>
-    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %4 = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+        : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
     %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
     %6 = stablehlo.add %n, %one : tensor<i32>
     stablehlo.return %5, %6 : tensor<8x4xf32>, tensor<i32>
@@ -242,7 +258,8 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
 
 // The body holds samples by another condition than the loop's.
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>)
     -> tensor<8x4xf32> {
   %false = stablehlo.constant dense<false> : tensor<i1>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -268,7 +285,8 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
         : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
     %3 = stablehlo.broadcast_in_dim %2, dims = [0]
         : (tensor<8xi1>) -> tensor<8x4xi1>
-    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %4 = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+        : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
     %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
     %6 = stablehlo.add %n, %one : tensor<i32>
     stablehlo.return %5, %6 : tensor<8x4xf32>, tensor<i32>
@@ -281,7 +299,8 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
 
 // Samples are held for now, and may go on with a later count.
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>)
     -> tensor<8x4xf32> {
   %false = stablehlo.constant dense<false> : tensor<i1>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -309,7 +328,8 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64})
         : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
     %3 = stablehlo.broadcast_in_dim %2, dims = [0]
         : (tensor<8xi1>) -> tensor<8x4xi1>
-    %4 = stablehlo.exponential %h : tensor<8x4xf32>
+    %4 = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+        : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
     %5 = stablehlo.select %3, %4, %h : tensor<8x4xi1>, tensor<8x4xf32>
     %6 = stablehlo.add %n, %one : tensor<i32>
     stablehlo.return %5, %6 : tensor<8x4xf32>, tensor<i32>

@@ -530,8 +530,11 @@ def MicroBatch : Pass<"whale-micro-batch", "::mlir::ModuleOp"> {
       (a balance loss), all forwards come before all backwards: two loops.
     - A forward pass with parameters that the step has updated (a generator's
       after a discriminator's) is in a further loop.
-    - Where the forward pass needs a sum over the forward pass of all samples
-      (batch statistics, logits of all samples with all), micro-batches would
+    - Where samples meet at the end of the forward pass (logits of all samples
+      with all, a loss that is no sum over them, a metric), what depends on it
+      is computed once, between the forwards and backwards of all of them; a
+      remark says how many bytes they keep until then.
+    - Where layers with parameters follow (batch norm), micro-batches would
       compute something else: an error.
 
     Example:

@@ -13,10 +13,12 @@
 // alone, is computed again from the whole of them; what needs sums over all
 // moments in each round of a loop of @main, as to round them, becomes a loop of
 // its own behind it (LoopDivision.h). All is propagated anew until nothing of
-// either is left. Then each operation gets the first loop in which
-// what it needs is there. A forward operation in a later loop waits for an
-// update of parameters (the second one of a step), or is an error, which names
-// what mixes samples. Cost: a propagation over the step for each round.
+// either is left. Then each operation gets the first loop in which what it
+// needs is there. A forward operation in a later loop waits for an update of
+// parameters (the second one of a step). Any other would mix samples of
+// different moments: in another round it is computed whole, with all that
+// depends on it, or it is an error (JoinSamples.cpp). Cost: a propagation over
+// the step for each round.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +27,6 @@
 #include "LoopDivision.h"
 #include "mlir/IR/IRMapping.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
-#include "whale/Dialect/Whale/IR/Attention.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Sharding/Factorization.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -73,11 +74,17 @@ Placement TimeAxis::place(Value value, const AxisState &state) const {
 }
 
 LogicalResult TimeAxis::run() {
-  do {
-    if (failed(propagate()))
+  while (true) {
+    do {
+      if (failed(propagate()))
+        return failure();
+    } while (computeWholeValues() || divideLoops());
+    SmallVector<OpOperand *> mixes = assignLoops();
+    if (mixes.empty())
+      return success();
+    if (failed(joinSamples(mixes)))
       return failure();
-  } while (computeWholeValues() || divideLoops());
-  return assignLoops();
+  }
 }
 
 /// A reshape of what is made of an argument, after which no dimension has as
@@ -369,6 +376,7 @@ bool TimeAxis::computeWholeValues() {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
     if (isOpTriviallyDead(&op)) {
       op.walk([&](Operation *inner) { wholeOps.erase(inner); });
+      meetings.erase(&op);
       op.erase();
     }
   wholeOf.clear();
@@ -399,10 +407,12 @@ bool TimeAxis::divideLoops() {
       return !getState(value).isSplit() && !getState(value).isSingle();
     };
     hlo::WhileOp behind = divideLoop(loop, waiting, mayKeep);
+    // Those behind may be gradients of what is computed whole then.
     if (!behind)
-      continue;
+      return false;
     for (Operation *gone : old)
       wholeOps.erase(gone);
+    meetings.erase(&op);
     behind->walk([&](Operation *inner) { wholeOps.insert(inner); });
     return true;
   }
@@ -412,26 +422,6 @@ bool TimeAxis::divideLoops() {
 //===----------------------------------------------------------------------===//
 // Loops
 //===----------------------------------------------------------------------===//
-
-/// The operand that needs all moments of a value, on the way to this one.
-OpOperand &TimeAxis::findMix(OpOperand &operand) const {
-  OpOperand *mix = &operand;
-  while (Operation *producer = mix->get().getDefiningOp()) {
-    if (producer->getParentOp() != main || getLoop(producer))
-      break;
-    OpOperand *next = nullptr;
-    producer->walk([&](Operation *inner) {
-      for (OpOperand &read : inner->getOpOperands())
-        if (Operation *op = read.get().getDefiningOp())
-          if (getLoop(op) || turns.lookup(op) > 0)
-            next = &read;
-    });
-    if (!next)
-      break;
-    mix = next;
-  }
-  return *mix;
-}
 
 /// Whether what an operand needs of all moments are gradients, or parameters
 /// that have been updated: a forward may wait for those.
@@ -452,80 +442,6 @@ bool TimeAxis::waitsForUpdate(OpOperand &operand) const {
           }));
   }
   return false;
-}
-
-/// The operation that sums over samples for a partial value, or null.
-Operation *TimeAxis::findSum(Value value) const {
-  while (Operation *op = value.getDefiningOp()) {
-    auto partial = llvm::find_if(op->getOperands(), [&](Value operand) {
-      return getState(operand).isPartial();
-    });
-    if (partial == op->operand_end())
-      return op;
-    value = *partial;
-  }
-  return nullptr;
-}
-
-/// Names the use that needs all moments, and a remedy.
-std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
-  Operation *op = mix.getOwner();
-  std::pair<StringRef, StringRef> lookup = {
-      "what is looked up among all samples",
-      "samples in the order in which they come"};
-  auto loop = op->getParentOfType<hlo::WhileOp>();
-  if (loop && loop.getCond().isAncestor(op->getParentRegion()))
-    return {"the condition of a loop, which all samples decide together",
-            "a loop that leaves a sample as it is once its own condition is "
-            "false, as jax.vmap of a lax.while_loop over one sample does"};
-  if (getState(mix.get()).isPartial()) {
-    Operation *sum = findSum(mix.get());
-    if (isa_and_nonnull<hlo::GatherOp, hlo::DynamicSliceOp>(sum))
-      return lookup;
-    if (sum && phaseOf(sum) == Phase::Backward)
-      return {"a gradient of all samples in a loop or branch, as for an update "
-              "there",
-              "a Python loop in its place"};
-    if (sum && sum->getParentOfType<hlo::WhileOp>())
-      return {"a statistic of all samples in a loop, as the loss in a line "
-              "search",
-              "an optimizer that evaluates the loss once"};
-    return {"a statistic of all samples, as a mean over the mini-batch",
-            "statistics of each sample"};
-  }
-  bool isInLoop = isa<hlo::WhileOp>(op) || loop;
-  if (isInLoop && isa<hlo::WhileOp, hlo::DynamicSliceOp,
-                      hlo::DynamicUpdateSliceOp, hlo::GatherOp>(op))
-    return {"a loop that reads all samples, as lax.map or lax.scan over them",
-            "jax.vmap in the place of the loop"};
-  if (isInLoop || hlo::isBranch(op) || isa<hlo::ReturnOp>(op))
-    return {"something in a loop or branch that needs all samples, where no "
-            "micro-batch can wait for the others",
-            "the same outside of the loop or branch"};
-  if (isa<hlo::GatherOp, hlo::DynamicSliceOp>(op))
-    return lookup;
-  if (isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op) || isAttention(op))
-    return {"a product that joins samples, as logits of every one with every "
-            "other",
-            "products of each sample alone"};
-  return {"an operation that joins samples", "the same for each sample alone"};
-}
-
-InFlightDiagnostic TimeAxis::emitMixes(OpOperand &operand) const {
-  OpOperand &mix = findMix(operand);
-  auto [cause, help] = explainMix(mix);
-  InFlightDiagnostic diagnostic =
-      operand.getOwner()->emitError("micro-batches: '")
-      << operand.getOwner()->getName() << "' needs operand #"
-      << operand.getOperandNumber() << " of the whole mini-batch, for " << cause
-      << ": with " << moments
-      << " micro-batches that would be another result; use one micro-batch, or "
-      << help;
-  diagnostic.attachNote(operand.get().getLoc())
-      << "the operand comes from here";
-  if (auto loop = operand.getOwner()->getParentOfType<hlo::WhileOp>())
-    diagnostic.attachNote(loop.getLoc()) << "this is the loop";
-  return diagnostic;
 }
 
 /// Whether an operand would have to wait for the other moments.
@@ -556,7 +472,14 @@ OpOperand *TimeAxis::findNestedMix(Operation *op) const {
   return mix;
 }
 
-LogicalResult TimeAxis::assignLoops() {
+/// Gives each operation the first loop, or place between loops, where what it
+/// needs is there. Those that need all samples where no moment can wait for the
+/// others come behind the loop; returns what they need so.
+SmallVector<OpOperand *> TimeAxis::assignLoops() {
+  SmallVector<OpOperand *> mixes;
+  loopOf.clear();
+  turns.clear();
+  loops = 0;
   for (Operation &op : main.front().without_terminator()) {
     bool inLoop = isInLoop(&op);
     unsigned turn = 0;
@@ -576,20 +499,23 @@ LogicalResult TimeAxis::assignLoops() {
         turn = std::max(turn, least);
       }
     });
-    if (!inLoop) {
+    OpOperand *mix = inLoop ? findNestedMix(&op) : nullptr;
+    if (inLoop && !mix && phaseOf(&op) == Phase::Forward) {
+      auto *it = llvm::find_if_not(waiting, [&](OpOperand *operand) {
+        return waitsForUpdate(*operand);
+      });
+      mix = it == waiting.end() ? nullptr : *it;
+    }
+    if (mix)
+      mixes.push_back(mix);
+    if (!inLoop || mix) {
       turns[&op] = turn;
       continue;
     }
-    if (OpOperand *mix = findNestedMix(&op))
-      return emitMixes(*mix);
-    if (phaseOf(&op) == Phase::Forward)
-      for (OpOperand *operand : waiting)
-        if (!waitsForUpdate(*operand))
-          return emitMixes(*operand);
     loopOf[&op] = turn;
     loops = std::max(loops, turn + 1);
   }
-  return success();
+  return mixes;
 }
 
 } // namespace whale

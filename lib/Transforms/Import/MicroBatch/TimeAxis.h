@@ -20,6 +20,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Mesh.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace whale {
@@ -30,9 +31,9 @@ public:
 
   /// Propagates. What only depends on batch arguments and is needed of the
   /// whole mini-batch is cloned, to be computed once; what needs sums over all
-  /// samples in a loop, and no sample, is put behind it where it can be. Fails
-  /// with an error at the operation that mixes the samples of different
-  /// micro-batches.
+  /// samples in a loop, and no sample, is put behind it where it can be; so is
+  /// what mixes samples of different micro-batches at the end of the forward
+  /// pass. Fails with an error at an operation that does in its middle.
   llvm::LogicalResult run();
 
   int64_t getNumMoments() const { return moments; }
@@ -42,6 +43,12 @@ public:
   std::optional<unsigned> getLoop(mlir::Operation *op) const;
   /// For an operation that is computed once: the loop before which it is.
   unsigned getTurn(mlir::Operation *op) const { return turns.lookup(op); }
+
+  /// The first operation of the forward pass behind which the mini-batch is
+  /// computed as a whole until its samples part again, or null.
+  mlir::Operation *getMeeting() const {
+    return meetings.empty() ? nullptr : meetings.front().first;
+  }
 
   AxisState getState(mlir::Value value) const {
     return propagation->getState(value);
@@ -60,7 +67,14 @@ private:
                llvm::SetVector<mlir::OpOperand *> &batchReads);
   bool computeWholeValues();
   bool divideLoops();
-  llvm::LogicalResult assignLoops();
+  llvm::SmallVector<mlir::OpOperand *> assignLoops();
+  llvm::LogicalResult joinSamples(llvm::ArrayRef<mlir::OpOperand *> mixes);
+  llvm::FailureOr<mlir::OpOperand *>
+  findMeeting(mlir::Operation *op, mlir::OpOperand *mix,
+              const llvm::DenseMap<mlir::Value, mlir::OpOperand *> &metBy);
+  void takeWhole(mlir::Operation *op);
+  bool dependsOnParameters(mlir::Value value) const;
+  bool usesParameters(mlir::Operation *op) const;
   bool isInLoop(mlir::Operation *op) const;
   bool needsWhole(mlir::OpOperand &operand) const;
   bool isOfSums(mlir::Operation *op) const;
@@ -90,6 +104,9 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> turns;
   llvm::DenseMap<mlir::Value, mlir::Value> wholeOf;
   llvm::DenseSet<mlir::Operation *> wholeOps;
+  /// Operations of @main in the forward pass that join samples, and an operand
+  /// that does.
+  llvm::MapVector<mlir::Operation *, mlir::OpOperand *> meetings;
   unsigned loops = 0;
 };
 

@@ -107,10 +107,18 @@ private:
   }
 
   void writeEndOfMoment(Operation *yield) {
+    auto loop = cast<MicroBatchesOp>(yield->getParentOp());
     SmallVector<Attribute> operands;
-    for (OpOperand &operand : yield->getOpOperands())
+    for (OpOperand &operand : yield->getOpOperands()) {
+      // Shares may rotate, but a sum over moments is cut alike in all of them.
+      bool isSum = operand.getOperandNumber() < loop.getNumReduced();
+      bool isSingle = llvm::any_of(layouts.getAxes(), [&](const auto &axis) {
+        return axis->getRequired(operand).isSingle();
+      });
       operands.push_back(
-          place(meshes.meshOfValue(operand.get()), operand, momentOf(yield)));
+          place(meshes.meshOfValue(operand.get()), operand,
+                isSum && !isSingle ? std::nullopt : momentOf(yield)));
+    }
     write(yield, operands, {});
   }
 
