@@ -37,6 +37,7 @@ _HERE = ("warnings",)
 
 KEYS: Mapping[str, Key] = {
     "num_micro_batch": Key(strategies.COUNT, strategies.is_count),
+    "batch_norm": Key("'micro'", lambda value: value == "micro"),
     "num_task_graph": Key(strategies.COUNT, strategies.is_count),
     "pipeline.strategy": Key(
         "the name of a schedule, one of " + ", ".join(SCHEDULES),

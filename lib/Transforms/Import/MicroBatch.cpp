@@ -446,7 +446,7 @@ struct MicroBatchPass : impl::MicroBatchBase<MicroBatchPass> {
     }
     if (moments == 1)
       return;
-    TimeAxis time(*main, moments);
+    TimeAxis time(*main, moments, config.hasOwnStatistics());
     if (failed(time.run()) || failed(LoopBuilder(*main, time).run()))
       return signalPassFailure();
   }

@@ -18,7 +18,29 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
   // expected-note@+1 {{the operand comes from here}}
   %2 = stablehlo.broadcast_in_dim %1, dims = [1]
       : (tensor<4xf32>) -> tensor<8x4xf32>
-  // expected-error@+1 {{micro-batches: 'stablehlo.subtract' needs operand #1 of the whole mini-batch, for a statistic of all samples, as a mean over the mini-batch: with 2 micro-batches that would be another result; use one micro-batch, or statistics of each sample}}
+  // expected-error@+1 {{micro-batches: 'stablehlo.subtract' needs operand #1 of the whole mini-batch, for a statistic of all samples, as a mean over the mini-batch: with 2 micro-batches that would be another result; use one micro-batch, or statistics of each sample, or those of each micro-batch for a batch norm (wh.Config({"batch_norm": "micro"}))}}
+  %3 = stablehlo.subtract %0, %2 : tensor<8x4xf32>
+  %4 = stablehlo.tanh %3 : tensor<8x4xf32>
+  %5 = stablehlo.dot_general %4, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  return %5 : tensor<8x4xf32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {batch_norm = "micro", num_micro_batch = 3 : i64}} {
+// The same with statistics of each micro-batch, which differ in size.
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>) -> tensor<8x4xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
+  // expected-error@+1 {{batch_norm: 'micro' takes micro-batches of one size, and 3 of them don't divide 8 samples; use a number of micro-batches that does}}
+  %2 = stablehlo.broadcast_in_dim %1, dims = [1]
+      : (tensor<4xf32>) -> tensor<8x4xf32>
   %3 = stablehlo.subtract %0, %2 : tensor<8x4xf32>
   %4 = stablehlo.tanh %3 : tensor<8x4xf32>
   %5 = stablehlo.dot_general %4, %w, contracting_dims = [1] x [0]

@@ -535,7 +535,8 @@ def MicroBatch : Pass<"whale-micro-batch", "::mlir::ModuleOp"> {
       is computed once, between the forwards and backwards of all of them; a
       remark says how many bytes they keep until then.
     - Where layers with parameters follow (batch norm), micro-batches would
-      compute something else: an error.
+      compute something else: an error, or, with `batch_norm = "micro"` in
+      `whale.config`, statistics of each micro-batch.
 
     Example:
     ```mlir

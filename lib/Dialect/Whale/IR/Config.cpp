@@ -71,6 +71,10 @@ static std::optional<std::string> findFault(StringRef key, Attribute value) {
     return checkNumber(1, Config::kMostCount);
   if (key == Config::kBucketBytes)
     return checkNumber(0, Config::kMostBytes);
+  if (key == Config::kBatchNorm) {
+    auto name = dyn_cast<StringAttr>(value);
+    return name && name == "micro" ? "" : "\"micro\"";
+  }
   if (key == Config::kSchedule) {
     auto name = dyn_cast<StringAttr>(value);
     if (name && parseScheduleKind(name))
@@ -103,11 +107,11 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
       return op->emitError("whale.config: there is no key '")
              << key << "'; the keys are "
              << llvm::join(
-                    ArrayRef<StringRef>{Config::kMicroBatches,
-                                        Config::kTaskGraphs, Config::kSchedule,
-                                        Config::kUnevenReplicas,
-                                        Config::kBucketBytes, Config::kTf32,
-                                        Config::kEpilogues},
+                    ArrayRef<StringRef>{
+                        Config::kMicroBatches, Config::kBatchNorm,
+                        Config::kTaskGraphs, Config::kSchedule,
+                        Config::kUnevenReplicas, Config::kBucketBytes,
+                        Config::kTf32, Config::kEpilogues},
                     ", ");
     if (!fault->empty())
       return op->emitError("whale.config: ")

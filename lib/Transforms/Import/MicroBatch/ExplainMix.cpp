@@ -78,7 +78,10 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
               "search",
               "an optimizer that evaluates the loss once"};
     return {"a statistic of all samples, as a mean over the mini-batch",
-            "statistics of each sample"};
+            ownStatistics ? "statistics of each sample"
+                          : "statistics of each sample, or those of each "
+                            "micro-batch for a batch norm "
+                            "(wh.Config({\"batch_norm\": \"micro\"}))"};
   }
   bool isInLoop = isa<hlo::WhileOp>(op) || loop;
   if (isInLoop && isa<hlo::WhileOp, hlo::DynamicSliceOp,

@@ -58,8 +58,9 @@ static IntegerAttr batchDimOf(BlockArgument argument) {
               : IntegerAttr();
 }
 
-TimeAxis::TimeAxis(func::FuncOp main, int64_t moments)
-    : main(main), moments(moments), mesh(meshOfMoments(moments)) {}
+TimeAxis::TimeAxis(func::FuncOp main, int64_t moments, bool ownStatistics)
+    : main(main), moments(moments), ownStatistics(ownStatistics),
+      mesh(meshOfMoments(moments)) {}
 
 std::optional<unsigned> TimeAxis::getLoop(Operation *op) const {
   auto it = loopOf.find(op);
@@ -82,6 +83,13 @@ LogicalResult TimeAxis::run() {
     SmallVector<OpOperand *> mixes = assignLoops();
     if (mixes.empty())
       return success();
+    if (ownStatistics) {
+      FailureOr<bool> hasChanged = takeOwnStatistics();
+      if (failed(hasChanged))
+        return failure();
+      if (*hasChanged)
+        continue;
+    }
     if (failed(joinSamples(mixes)))
       return failure();
   }

@@ -27,7 +27,8 @@ namespace whale {
 
 class TimeAxis {
 public:
-  TimeAxis(mlir::func::FuncOp main, int64_t moments);
+  /// With `ownStatistics`, statistics between layers are those of each moment.
+  TimeAxis(mlir::func::FuncOp main, int64_t moments, bool ownStatistics);
 
   /// Propagates. What only depends on batch arguments and is needed of the
   /// whole mini-batch is cloned, to be computed once; what needs sums over all
@@ -68,6 +69,7 @@ private:
   bool computeWholeValues();
   bool divideLoops();
   llvm::SmallVector<mlir::OpOperand *> assignLoops();
+  llvm::FailureOr<bool> takeOwnStatistics();
   llvm::LogicalResult joinSamples(llvm::ArrayRef<mlir::OpOperand *> mixes);
   llvm::FailureOr<mlir::OpOperand *>
   findMeeting(mlir::Operation *op, mlir::OpOperand *mix,
@@ -98,6 +100,7 @@ private:
 
   mlir::func::FuncOp main;
   int64_t moments;
+  bool ownStatistics;
   Mesh mesh;
   std::unique_ptr<AxisPropagation> propagation;
   llvm::DenseMap<mlir::Operation *, unsigned> loopOf;

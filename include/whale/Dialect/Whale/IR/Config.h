@@ -21,6 +21,7 @@ class Config {
 public:
   static constexpr llvm::StringLiteral kAttr = "whale.config";
   static constexpr llvm::StringLiteral kMicroBatches = "num_micro_batch";
+  static constexpr llvm::StringLiteral kBatchNorm = "batch_norm";
   static constexpr llvm::StringLiteral kTaskGraphs = "num_task_graph";
   static constexpr llvm::StringLiteral kSchedule = "pipeline.strategy";
   static constexpr llvm::StringLiteral kUnevenReplicas =
@@ -48,6 +49,9 @@ public:
   std::optional<int64_t> getNumMicroBatches() const {
     return getCount(kMicroBatches);
   }
+  /// Whether statistics of the mini-batch between layers may be those of each
+  /// micro-batch.
+  bool hasOwnStatistics() const { return get(kBatchNorm) != nullptr; }
   /// Returns the number of task graphs to cut the step into, if it is given.
   std::optional<int64_t> getNumTaskGraphs() const {
     return getCount(kTaskGraphs);
