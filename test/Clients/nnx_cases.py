@@ -124,7 +124,7 @@ def linear(rngs: nnx.Rngs) -> Any:
 
 
 def conv(rngs: nnx.Rngs) -> Any:
-    return nnx.Conv(3, 4, (3, 3), rngs=rngs)
+    return nnx.Conv(3, 4, (3, 3), use_bias=False, rngs=rngs)
 
 
 def recurrent(cell: Any) -> Callable[[nnx.Rngs], Any]:
