@@ -247,9 +247,9 @@ std::string Program::State::read(const std::filesystem::path &directory,
   }
   if (program.constants)
     constants = files.open(program.constants->name, program.constants->hash);
-  std::unique_ptr<BoundProgram> fresh =
-      bindProgram(std::move(program), file, kernels.get(),
-                  constants ? static_cast<int64_t>(constants->size()) : 0);
+  std::unique_ptr<BoundProgram> fresh = bindProgram(
+      std::move(program), file, kernels.get(),
+      constants ? static_cast<int64_t>(constants->size()) : 0, options.python);
   if (fresh->program.target == "cuda") {
     auto readAll = [&](const std::vector<format::File> &modules,
                        std::vector<std::string> &contents) {

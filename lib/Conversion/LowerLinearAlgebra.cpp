@@ -297,9 +297,26 @@ struct LowerLapack : OpRewritePattern<stablehlo::CustomCallOp> {
   }
 };
 
+/// Pattern: custom_call @xla_ffi_python_cpu_callback -> library_call "python"
+struct LowerPython : OpRewritePattern<stablehlo::CustomCallOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::CustomCallOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isPythonCallback(op.getCallTargetName()))
+      return failure();
+    auto call =
+        LibraryCallOp::create(rewriter, op.getLoc(), op->getResultTypes(),
+                              "python", op->getOperands());
+    call->setAttr("index", getConfiguration(op).get("index"));
+    rewriter.replaceOp(op, call);
+    return success();
+  }
+};
+
 } // namespace
 
 void whale::populateLinearAlgebraPatterns(RewritePatternSet &patterns) {
-  patterns.add<LowerCholesky, LowerFft, LowerLapack, LowerTriangularSolve>(
-      patterns.getContext());
+  patterns.add<LowerCholesky, LowerFft, LowerLapack, LowerPython,
+               LowerTriangularSolve>(patterns.getContext());
 }

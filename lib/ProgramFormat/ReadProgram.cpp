@@ -120,7 +120,8 @@ static Role readRole(const Field &field) {
 
 static CallbackOperand readCallback(const Field &field) {
   CallbackOperand callback;
-  callback.index = field.at("index").integer();
+  constexpr int64_t mostFunctions = INT32_MAX;
+  callback.index = field.at("index").integer(-2, mostFunctions);
   if (std::optional<Field> operand = field.find("operand"))
     callback.operand = operand->integer();
   callback.hasToken = field.at("has_token").boolean();

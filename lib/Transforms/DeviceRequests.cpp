@@ -9,6 +9,7 @@
 #include "whale/Transforms/DeviceRequests.h"
 
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Transforms/Attributes.h"
 
 using namespace mlir;
@@ -26,6 +27,24 @@ FailureOr<Cluster> getCluster(ModuleOp module) {
 llvm::Expected<std::vector<VirtualDevice>>
 virtualDevicesOf(ModuleOp module, const Cluster &cluster,
                  ArrayRef<DeviceRequest> requests) {
+  const auto *python =
+      llvm::find_if(requests, [](const DeviceRequest &request) {
+        return request.name == kPythonTaskGraph;
+      });
+  if (python != requests.end()) {
+    auto place = python - requests.begin();
+    SmallVector<DeviceRequest> others(requests);
+    others.erase(others.begin() + place);
+    std::vector<VirtualDevice> devices;
+    if (!others.empty()) {
+      auto found = virtualDevicesOf(module, cluster, others);
+      if (!found)
+        return found.takeError();
+      devices = std::move(*found);
+    }
+    devices.insert(devices.begin() + place, VirtualDevice{{0}});
+    return devices;
+  }
   Config config(module);
   if (auto lists = module->getAttrOfType<ArrayAttr>(kVirtualDevicesAttr)) {
     if (config.allowsUnevenReplicas())

@@ -10,14 +10,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Runtime/Program.h"
 #include "ArrayClass.h"
 #include "Module.h"
 #include "Text.h"
 #include "Waiting.h"
+#include "whale/Runtime/Program.h"
 #include "whale/Runtime/Trace.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -27,10 +28,51 @@ using namespace whale::runtime;
 using whale::python::ArrayClass;
 using whale::python::letOthersRun;
 
+/// What a program calls on the threads of its ranks: `call` gets the number of
+/// a function and, for each operand, its element type, shape and bytes; it
+/// gives what went wrong, or None, and the bytes of each result.
+static PythonFunction makeFunction(nb::callable call) {
+  // Dropped by whoever drops the program.
+  auto drop = [](nb::callable *own) {
+    if (!Py_IsInitialized())
+      return;
+    nb::gil_scoped_acquire gil;
+    delete own;
+  };
+  std::shared_ptr<nb::callable> held(new nb::callable(std::move(call)), drop);
+  return [held](int64_t index, std::span<const HostTensor> inputs,
+                std::span<const HostTensor> outputs) {
+    nb::gil_scoped_acquire gil;
+    auto size = [](const HostTensor &tensor) {
+      return static_cast<size_t>(
+          whale::format::byteCount(tensor.type.dtype, tensor.type.shape));
+    };
+    nb::list operands;
+    for (const HostTensor &input : inputs)
+      operands.append(
+          nb::make_tuple(std::string(whale::format::name(input.type.dtype)),
+                         input.type.shape, nb::bytes(input.data, size(input))));
+    auto [error, results] =
+        nb::cast<std::pair<nb::object, std::vector<nb::bytes>>>(
+            (*held)(index, operands));
+    if (!error.is_none())
+      throw Error(nb::cast<std::string>(error));
+    if (results.size() != outputs.size())
+      throw Error("a function of the step gives another number of results");
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i].size() != size(outputs[i]))
+        throw Error("a function of the step gives a result of another size");
+      std::memcpy(outputs[i].data, results[i].data(), results[i].size());
+    }
+  };
+}
+
 static void load(Program *place, const std::string &path,
-                 std::shared_ptr<Job> job) {
-  nb::gil_scoped_release release;
+                 std::shared_ptr<Job> job, std::optional<nb::callable> python) {
   LoadOptions options;
+  if (python)
+    options.python = makeFunction(std::move(*python));
+  nb::gil_scoped_release release;
   options.job = std::move(job);
   new (place) Program(Program::load(path, options));
 }
@@ -160,7 +202,8 @@ void whale::python::bindProgram(nb::module_ &module) {
   nb::class_<Program>(module, "Program",
                       "A program directory in memory, with its ranks.")
       .def("__init__", load, nb::arg("path"),
-           nb::arg("job").none() = nb::none())
+           nb::arg("job").none() = nb::none(),
+           nb::arg("python").none() = nb::none())
       .def("gather", gather, nb::arg("array"), nb::arg("in_main_thread"),
            "Collective: the whole array, in all processes.")
       .def("place", &Program::place, nb::arg("argument"), nb::arg("array"),

@@ -176,6 +176,144 @@ def test_checkify():
             jitted(bad)[0].throw()
 
 
+def shaped(x):
+    return jax.ShapeDtypeStruct(jnp.shape(x), jnp.result_type(x))
+
+
+def step_with_functions(w, x):
+    """Functions of samples, of sums over them, of neither, and in order."""
+    counted = functools.partial(io_callback, ordered=True)
+
+    def count(value):
+        note("count", value)
+        return np.float32(sum(call[0] == "count" for call in CALLS))
+
+    def sine(h):
+        note("sine", h)
+        return np.sin(np.asarray(h))
+
+    def halves(_):
+        return np.float32(0.5), np.arange(3, dtype=np.int8)
+
+    def loss(w):
+        h = jnp.tanh(x @ w)
+        before = counted(count, shaped(0.0), 1)
+        s = jax.pure_callback(sine, shaped(h), jax.lax.stop_gradient(h))
+        after = counted(count, shaped(0.0), s.sum())
+        half, numbers = jax.pure_callback(
+            halves, (shaped(0.0), jax.ShapeDtypeStruct((3,), jnp.int8)), 0
+        )
+        return jnp.mean((h + s * half) ** 2) + 10 * before + after, numbers
+
+    (value, numbers), grads = jax.value_and_grad(loss, has_aux=True)(w)
+    return w - 0.1 * grads, value, numbers
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_results_of_functions(devices):
+    wh.set_default_strategy(wh.replicate())
+    w, x = arguments(8)[0]["a"], arguments(8)[1]
+    step = wh.jit(step_with_functions, cluster=devices, batch_argnums=1)
+    assert_same(step, step_with_functions, w, x)
+
+
+def test_functions_between_stages():
+    """On device 0, whatever the stages are on; of no samples, once."""
+
+    def step(rate, w, x):
+        with wh.replicate(1, name="a"):
+            h = jnp.tanh(x @ w)
+        own = io_callback(
+            lambda r: (note("rate", r), np.asarray(r) / 2)[1],
+            shaped(rate),
+            rate,
+        )
+        with wh.replicate(1, name="b"):
+            return jnp.mean(h**2) * own
+
+    w, x = arguments(8)[0]["a"], arguments(8)[1]
+    for micro_batches in (1, 2):
+        wh.init({"num_micro_batch": micro_batches})
+        ours = wh.jit(step, cluster=4, batch_argnums=2)
+        assert_same(ours, step, jnp.float32(3), w, x)
+
+
+def test_functions_in_a_loop_of_one_rank():
+    def step(x):
+        def more(x):
+            return jax.pure_callback(
+                lambda x: np.asarray(x) < 10, shaped(True), x
+            )
+
+        def body(x):
+            x = eqx.error_if(x, x == 4, "four")
+            return io_callback(lambda x: np.asarray(x) * 2, shaped(x), x)
+
+        return jax.lax.while_loop(more, body, x)
+
+    jitted = wh.jit(step, cluster=1)
+    np.testing.assert_array_equal(jitted(jnp.float32(3)), 12)
+    with pytest.raises(wh.RuntimeError, match="Error: four"):
+        np.asarray(jitted(jnp.float32(1)))
+    wh.set_default_strategy(wh.replicate())
+    with pytest.raises(
+        wh.CompileError, match="is made on device 0, and a loop"
+    ):
+        wh.jit(step, cluster=2)(jnp.float32(3))
+
+
+def test_a_function_that_raises_in_the_middle():
+    def fail(x):
+        if x > 3:
+            raise ValueError("too much")
+        return np.asarray(x)
+
+    def step(x):
+        return x * jax.pure_callback(fail, shaped(x.sum()), x.sum())
+
+    wh.set_default_strategy(wh.replicate())
+    jitted = wh.jit(step, cluster=2, batch_argnums=0)
+    with pytest.raises(wh.RuntimeError, match="raised ValueError: too much"):
+        np.asarray(jitted(jnp.ones(4)))
+    np.testing.assert_allclose(jitted(jnp.full(4, 0.5)), np.ones(4))
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_nans_have_a_place(micro_batches):
+    def step(w, x):
+        def loss(w):
+            h = x @ w
+            masked = jnp.where(h > 0, jnp.log(h), 0)
+
+            def body(c, r):
+                return c + jnp.sqrt(r), c
+
+            total, _ = jax.lax.scan(body, masked.mean(), w[:, 0])
+            return total
+
+        return w - 0.1 * jax.grad(loss)(w)
+
+    wh.init({"num_micro_batch": micro_batches, "debug_nans": True})
+    wh.set_default_strategy(wh.replicate())
+    jitted = wh.jit(step, cluster=2, batch_argnums=1)
+    w, x = jnp.ones((4, 3)), jnp.ones((4, 4))
+    np.testing.assert_allclose(jitted(w, x), jax.jit(step)(w, x), rtol=1e-5)
+    line = step.__code__.co_firstlineno + 6
+    with pytest.raises(
+        FloatingPointError, match=f"a NaN was made by sqrt at .*:{line}"
+    ):
+        jitted(w.at[2, 0].set(-1), x)
+
+
+def test_nans_by_the_switch_of_jax():
+    with jax.debug_nans(True):
+        with pytest.raises(FloatingPointError, match="made by log"):
+            wh.jit(jnp.log, cluster=1)(jnp.float32(-1))
+    wh.init({"debug_nans": True})
+    with pytest.raises(FloatingPointError, match="there is a NaN in result"):
+        wh.jit(lambda x: x[::-1], cluster=1)(jnp.full(2, jnp.nan))
+
+
 def test_what_is_refused(tmp_path):
     def endless(x):
         def body(x):

@@ -340,6 +340,7 @@ def _settings() -> tuple[Any, ...]:
     return (
         # What JAX's settings make of a function, such as 64 bits.
         jax_config.trace_context(),
+        jax.config.jax_debug_nans,  # type: ignore[attr-defined]
         strategies.held(),
         config.current().key,
     )

@@ -1,10 +1,12 @@
-"""The calls of a step into Python, made when it has ended.
+"""The calls of a step into Python.
 
 In: the functions that JAX's lowering of a step refers to, and the results of
-the program that are their operands (docs/program-format.md). Out: one call of a
-function for each that `jax.jit` would make, in the order of the step's text,
-with whole values. Of several processes the first one makes them. A step with
-calls is waited for; its operands are gathered and copied once.
+the program that are operands of those that give nothing
+(docs/program-format.md). Out: one call of a function for each that `jax.jit`
+would make, with whole values, of several processes in the first one. Those that
+give nothing are made when the step has ended, in the order of its text: such a
+step is waited for, and their operands are gathered. The others are made by the
+thread of the first rank in the middle of the step. Operands are copied once.
 """
 
 from __future__ import annotations
@@ -18,10 +20,15 @@ import numpy as np
 
 from whale import distributed
 from whale.array import Array
+from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError
 from whale.signature import Leaf
 
 Callback = Callable[..., Any]
+
+# In the place of a function's number: whether an operation has made a NaN, and
+# whether a result of the step has one.
+_NAN_MADE, _NAN_RETURNED = -1, -2
 
 
 def functions_of(lowered: jax.stages.Lowered) -> list[Callback]:
@@ -36,7 +43,7 @@ class _Call:
     """A place in the step that calls a function, in each round of loops."""
 
     label: str
-    function: Callback
+    index: int
     has_token: bool
     order: int
     # The number and the rounds of each loop around it.
@@ -57,18 +64,27 @@ class _Call:
 class Calls:
     """The calls of a program."""
 
-    def __init__(self, results: Sequence[Leaf], calls: Sequence[_Call]) -> None:
+    def __init__(
+        self,
+        results: Sequence[Leaf],
+        calls: Sequence[_Call],
+        functions: Sequence[Callback],
+    ) -> None:
         # Behind those of the step.
         self.results = tuple(results)
-        self._calls = calls
+        self._calls = [call for call in calls if call.index >= 0]
+        self._checks = [call for call in calls if call.index == _NAN_MADE]
+        self._returned = [call for call in calls if call.index == _NAN_RETURNED]
+        self._functions = functions
 
     def __bool__(self) -> bool:
-        return bool(self._calls)
+        return bool(self.results)
 
     @property
     def labels(self) -> str:
-        """What the user has written, and where."""
-        return ", ".join(dict.fromkeys(call.label for call in self._calls))
+        """What the user has written, and where, in brackets."""
+        labels = ", ".join(dict.fromkeys(call.label for call in self._calls))
+        return f" ({labels})" if labels else ""
 
     def make(self, values: Sequence[Array]) -> None:
         """Makes the calls of a step; collective.
@@ -79,6 +95,7 @@ class Calls:
         Raises:
             RuntimeError: in all processes, where the step fails or a function
                 raises; no further calls are made.
+            FloatingPointError: where a result has a NaN and it was asked for.
         """
         whole = [np.asarray(value.gathered()) for value in values]
         failure = None
@@ -93,28 +110,78 @@ class Calls:
             failure = said[0].decode() or None
         if failure is not None:
             raise RuntimeError(failure) from cause
+        self._check(whole)
+
+    def _check(self, values: Sequence[np.ndarray]) -> None:
+        """Raises what is to be said of NaNs."""
+        bad = [c.label for c in self._returned if values[c.operands[0]]]
+        if not bad:
+            return
+        for row, call in _in_order(self._checks, values):
+            if values[call.operands[0]][row]:
+                raise FloatingPointError(f"a NaN was made by {call.label}")
+        raise FloatingPointError(
+            f"there is a NaN in {bad[0]}, and no operation that is looked at "
+            "made it: an argument has it, or it is of complex numbers"
+        )
 
     def _make(self, values: Sequence[np.ndarray]) -> None:
-        planned = [
-            (when, row, call)
-            for call in self._calls
-            for when, row in call.rounds()
-            if call.condition is None or values[call.condition][row]
-        ]
-        for _, row, call in sorted(planned, key=lambda entry: entry[0]):
+        for row, call in _in_order(self._calls, values):
             operands = [values[index][row] for index in call.operands]
             try:
-                call.function(*[None] * call.has_token, *operands)
+                self._functions[call.index](*[None] * call.has_token, *operands)
             except Exception as error:
-                # What equinox says of its own jit goes.
-                text = str(error).split("\n\n\n-----", maxsplit=1)[0]
-                raise _Failed(
-                    f"{call.label} raised {type(error).__name__}: {text}"
-                ) from error
+                raise _Failed(f"{call.label} {_describe(error)}") from error
+
+
+def _in_order(
+    calls: Sequence[_Call], values: Sequence[np.ndarray]
+) -> Iterator[tuple[tuple[int, ...], _Call]]:
+    """The calls that are made, each with its row in the results."""
+    planned = [
+        (when, row, call)
+        for call in calls
+        for when, row in call.rounds()
+        if call.condition is None or values[call.condition][row]
+    ]
+    for _, row, call in sorted(planned, key=lambda entry: entry[0]):
+        yield row, call
 
 
 class _Failed(Exception):
     """A function has raised."""
+
+
+def _describe(error: Exception) -> str:
+    # What equinox says of its own jit goes.
+    text = str(error).split("\n\n\n-----", maxsplit=1)[0]
+    return f"raised {type(error).__name__}: {text}"
+
+
+def caller_of(functions: Sequence[Callback]) -> Callback | None:
+    """What the extension calls in the middle of a step, where there is any.
+
+    It gets the number of a function and its operands, each an element type, a
+    shape and bytes; it gives what was raised, or None, and the results' bytes.
+    """
+    if not functions:
+        return None
+
+    def call(
+        index: int, operands: Sequence[tuple[str, Sequence[int], bytes]]
+    ) -> tuple[str | None, list[bytes]]:
+        try:
+            results = functions[index](
+                *(
+                    np.ndarray(tuple(shape), numpy_dtype(name), data)
+                    for name, shape, data in operands
+                )
+            )
+            return None, [np.asarray(result).tobytes() for result in results]
+        except Exception as error:
+            return f"a function that the step calls {_describe(error)}", []
+
+    return call
 
 
 def calls_of(
@@ -142,7 +209,7 @@ def calls_of(
             order,
             _Call(
                 label,
-                functions[callback["index"]],
+                callback["index"],
                 callback["has_token"],
                 order,
                 [(number, rounds) for number, rounds in callback["loops"]],
@@ -153,4 +220,4 @@ def calls_of(
         else:
             call.operands.append(len(results))
         results.append(Leaf(label, tuple(entry["shape"]), entry["dtype"]))
-    return Calls(results, list(calls.values()))
+    return Calls(results, list(calls.values()), functions)

@@ -58,6 +58,7 @@ KEYS: Mapping[str, Key] = {
     "gpu.epilogues": Key(
         "True or False", lambda value: isinstance(value, bool)
     ),
+    "debug_nans": Key("True or False", lambda value: isinstance(value, bool)),
     "warnings": Key("True or False", lambda value: isinstance(value, bool)),
 }
 

@@ -415,6 +415,8 @@ def _annotate(
             )
             if micro_batches is not None:
                 keys["num_micro_batch"] = micro_batches
+            if jax.config.jax_debug_nans:  # type: ignore[attr-defined]
+                keys.setdefault("debug_nans", True)
             if keys:
                 copy.attributes["whale.config"] = _attribute(keys)
             virtual_devices = _only(

@@ -53,13 +53,15 @@ def extension() -> Any:
     return _whale
 
 
-def load(path: str, job: Any) -> Any:
+def load(path: str, job: Any, python: Any = None) -> Any:
     """Loads a program directory, for all processes of the job together.
+
+    `python` makes its calls of Python functions (`callbacks.caller_of`).
 
     What costs time in each step on this machine is a `WhaleWarning`; what else
     there is to say of it goes to the logger ``whale``.
     """
-    program = guarded(extension().Program, path, job)
+    program = guarded(extension().Program, path, job, python)
     for is_warning, text in program.notes:
         if is_warning:
             notices.warn(text)

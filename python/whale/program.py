@@ -26,7 +26,7 @@ import numpy as np
 
 from whale import analysis, distributed, files, native, steps
 from whale.array import Array, Kind, array_class
-from whale.callbacks import Callback, calls_of
+from whale.callbacks import Callback, caller_of, calls_of
 from whale.dtypes import element_name
 from whale.errors import RuntimeError
 from whale.plan import Plan
@@ -55,6 +55,7 @@ class Program:
         self._path = path
         self._signature = signature
         self._keep = keep
+        self._functions = functions
         self._last: Any = None
         self._recording: Recording | None = None
         self._has_donated = any(signature.donated)
@@ -75,7 +76,9 @@ class Program:
         if target == "none":
             native.check_plan(path)
         else:
-            self._native = native.load(path, distributed.job())
+            self._native = native.load(
+                path, distributed.job(), caller_of(functions)
+            )
         counts[1] -= len(self._calls.results)
         expected = [len(signature.arguments), len(signature.results)]
         if counts != expected:
@@ -110,7 +113,7 @@ class Program:
     @property
     def calls_python(self) -> bool:
         """Whether a step calls back into Python."""
-        return bool(self._calls)
+        return bool(self._functions)
 
     @property
     def rank_count(self) -> int:
@@ -299,7 +302,7 @@ class Program:
                 self._recording = None
         if not self._last.has_left:
             steps.add(self._last)
-        if self.calls_python:
+        if self._calls:
             self._calls.make(results[len(self._signature.results) :])
             del results[len(self._signature.results) :]
         for index, shape in self._shapes:
@@ -365,9 +368,9 @@ class Program:
         """
         if self.calls_python:
             raise RuntimeError(
-                f"the step calls back into Python ({self._calls.labels}), and "
-                "a saved program has none of its functions; take them out of "
-                "the step, or run it with wh.jit"
+                f"the step calls back into Python{self._calls.labels}, and a "
+                "saved program has none of its functions; take them out of the "
+                "step, or run it with wh.jit"
             )
         path = os.path.abspath(path)
         if not native.extension().may_hold_program(path):

@@ -27,10 +27,6 @@ _SWITCHES: Mapping[str, tuple[Any, str]] = {
         False,
         "call the step's function itself to run it operation by operation",
     ),
-    "jax_debug_nans": (
-        False,
-        "look for the NaN with jax.jit in the place of wh.jit",
-    ),
     "jax_debug_infs": (
         False,
         "look for the infinity with jax.jit in the place of wh.jit",

@@ -24,6 +24,7 @@ struct Registry {
     functions["fused_attention"] = prepareAttention;
     functions["fused_attention_gradient"] = prepareAttentionGradient;
     functions["fft"] = prepareFft;
+    functions["python"] = preparePython;
     functions["sort"] = prepareSort;
     functions["triangular_solve"] = prepareTriangularSolve;
     functions["lapack.trsm"] = prepareTrsm;

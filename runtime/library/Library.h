@@ -16,6 +16,7 @@
 #define WHALE_RUNTIME_LIBRARY_LIBRARY_H
 
 #include "program/Format.h"
+#include "whale/Runtime/Python.h"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -40,6 +41,8 @@ struct LibraryRequest {
   /// The kernel of that name, or null.
   std::function<void (*(const std::string &))(void **, int64_t, int64_t)>
       findKernel;
+  /// Empty where Python doesn't run the program.
+  PythonFunction python = {};
 };
 
 /// Throws Error for operands or a configuration that the function can't take.
@@ -55,6 +58,7 @@ const LibraryFactory *findLibraryFunction(const std::string &name);
 LibraryFunction prepareAttention(const LibraryRequest &request);
 LibraryFunction prepareAttentionGradient(const LibraryRequest &request);
 LibraryFunction prepareFft(const LibraryRequest &request);
+LibraryFunction preparePython(const LibraryRequest &request);
 LibraryFunction prepareSort(const LibraryRequest &request);
 LibraryFunction prepareTriangularSolve(const LibraryRequest &request);
 LibraryFunction prepareTrsm(const LibraryRequest &request);

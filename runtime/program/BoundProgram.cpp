@@ -32,8 +32,9 @@ namespace {
 class Binder {
 public:
   Binder(BoundProgram &bound, const std::string &file,
-         const KernelLibrary *kernels)
-      : bound(bound), program(bound.program), file(file), kernels(kernels) {}
+         const KernelLibrary *kernels, const PythonFunction &python)
+      : bound(bound), program(bound.program), file(file), kernels(kernels),
+        python(python) {}
 
   void checkConstants(int64_t size);
   void bindClasses();
@@ -90,6 +91,7 @@ private:
   const format::Program &program;
   const std::string &file;
   const KernelLibrary *kernels;
+  const PythonFunction &python;
   BoundClass *boundClass = nullptr;
   bool isForProcessor = false;
   std::string arch;
@@ -236,9 +238,13 @@ void Binder::bind(const Convolution &convolution, Instruction &instruction) {
 
 void Binder::bind(const format::Call &call, Instruction &instruction) {
   nlohmann::json config = system::parseJson<nlohmann::json>(call.config);
-  LibraryRequest request{{}, {}, config, [&](const std::string &symbol) {
+  LibraryRequest request{{},
+                         {},
+                         config,
+                         [&](const std::string &symbol) {
                            return kernels ? kernels->find(symbol) : nullptr;
-                         }};
+                         },
+                         python};
   for (BufferIndex index : call.inputs)
     request.inputs.push_back({info(index).dtype, info(index).shape});
   for (BufferIndex index : call.outputs)
@@ -374,9 +380,10 @@ void checkTarget(const format::Program &program, const std::string &file) {
 std::unique_ptr<BoundProgram> bindProgram(format::Program program,
                                           const std::string &file,
                                           const KernelLibrary *kernels,
-                                          int64_t constantsSize) {
+                                          int64_t constantsSize,
+                                          const PythonFunction &python) {
   auto bound = std::make_unique<BoundProgram>(std::move(program));
-  Binder binder(*bound, file, kernels);
+  Binder binder(*bound, file, kernels, python);
   binder.checkConstants(constantsSize);
   binder.bindClasses();
   return bound;

@@ -174,7 +174,8 @@ void checkTarget(const format::Program &program, const std::string &file);
 std::unique_ptr<BoundProgram> bindProgram(format::Program program,
                                           const std::string &file,
                                           const KernelLibrary *kernels,
-                                          int64_t constantsSize);
+                                          int64_t constantsSize,
+                                          const PythonFunction &python = {});
 
 } // namespace whale::runtime
 

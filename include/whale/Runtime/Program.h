@@ -24,6 +24,7 @@
 #include "whale/Runtime/Job.h"
 #include "whale/Runtime/Network.h"
 #include "whale/Runtime/Profile.h"
+#include "whale/Runtime/Python.h"
 #include "whale/Runtime/Stats.h"
 #include "whale/Runtime/Step.h"
 #include "whale/Runtime/Trace.h"
@@ -67,6 +68,8 @@ struct LoadOptions {
   /// are on GPUs of their own. With Nccl it is an Error where that cannot carry
   /// all.
   std::optional<TransportKind> transport;
+  /// Makes the calls of the step into Python; without it they are an Error.
+  PythonFunction python;
 };
 
 struct StepOptions {

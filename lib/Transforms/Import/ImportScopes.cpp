@@ -23,6 +23,8 @@
 #include "ImportScopes/StackedRows.h"
 #include "ImportScopes/StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/StableHLO/IR/CustomCalls.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
@@ -93,8 +95,15 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
     assignPhases(step, main);
     joinTaskGraphs(step, main, defaultStrategy,
                    [&](Operation *op) { return strategies.lookup(op); });
+    auto python = ReplicateAttr::get(&getContext(), /*devices=*/1,
+                                     kPythonTaskGraph, /*scope=*/std::nullopt);
     for (auto &[op, info] : step)
       annotate(op, info.strategy, *info.phase);
+    // At last, so that nothing else joins it.
+    main.walk([&](stablehlo::CustomCallOp call) {
+      if (isPythonCallback(call.getCallTargetName()))
+        call->setAttr(kStrategyAttr, python);
+    });
   }
 
   LogicalResult readDefault() {

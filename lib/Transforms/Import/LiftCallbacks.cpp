@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // In: @main, into which all is inlined, with custom calls of Python functions.
-// Out: @main without them, with a result for each of their operands. To all
-// passes that follow these are results like others: gathered, summed over
-// micro-batches and moved between stages as theirs are.
+// Out: those whose results the step uses, as they were; the others are gone,
+// and @main has a result for each of their operands. To all passes that follow
+// these are results like others: gathered, summed over micro-batches and moved
+// between stages as theirs are.
 //
 // Blocks are walked from the outside in, and what is found in one goes a level
 // up at a time: through a loop by stacks that it carries, through a branch by
@@ -28,6 +29,7 @@
 #include "whale/Transforms/SourceLines.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace whale {
 #define GEN_PASS_DEF_LIFTCALLBACKS
@@ -70,15 +72,28 @@ bool isToken(Value value) { return isa<hlo::TokenType>(value.getType()); }
 
 bool isCallback(Operation *op) {
   auto call = dyn_cast<hlo::CustomCallOp>(op);
-  return call && call.getCallTargetName().contains("python") &&
-         call.getCallTargetName().contains("callback");
+  return call && isPythonCallback(call.getCallTargetName());
 }
 
-/// The first operation below `op`, or itself, that calls Python.
-Operation *findCallback(Operation *op) {
+/// The number of the function that it calls.
+std::optional<int64_t> indexOf(hlo::CustomCallOp call) {
+  auto index = getConfiguration(call).getAs<IntegerAttr>("index");
+  return index ? std::optional(index.getValue().getSExtValue()) : std::nullopt;
+}
+
+/// Whether the step goes on without what the call gives.
+bool isLifted(Operation *callback) {
+  return llvm::all_of(callback->getResults(), [](Value result) {
+    return isToken(result) || result.use_empty();
+  });
+}
+
+/// The first operation below `op`, or itself, that calls Python; `lifted`: of
+/// those that are lifted.
+Operation *findCallback(Operation *op, bool lifted = false) {
   Operation *found = nullptr;
   op->walk([&](Operation *inner) {
-    if (!isCallback(inner))
+    if (!isCallback(inner) || (lifted && !isLifted(inner)))
       return WalkResult::advance();
     found = inner;
     return WalkResult::interrupt();
@@ -106,8 +121,10 @@ constexpr StringLiteral kErrorIfRemedy =
     "start Python with EQX_ON_ERROR=nan in its environment, and equinox's "
     "error_if gives NaN where it would raise";
 
-/// What the user has written, and where: "debug_print at train.py:12".
-std::string describe(Location loc) {
+/// What the user has written: "debug_print".
+StringRef nameOf(Location loc) {
+  if (isIn(loc, kEquinoxErrors))
+    return "error_if";
   StringRef name = "callback";
   loc->walk([&](Location part) {
     auto named = dyn_cast<NameLoc>(part);
@@ -116,14 +133,16 @@ std::string describe(Location loc) {
     name = named.getName().getValue();
     return WalkResult::interrupt();
   });
-  name = name.substr(name.rfind('/') + 1).rtrim(':');
+  return name.substr(name.rfind('/') + 1).rtrim(':');
+}
+
+/// The same, and where: "debug_print at train.py:12".
+std::string describe(Location loc) {
+  StringRef name = nameOf(loc);
   std::string line = getUserLine(loc);
-  if (isIn(loc, kEquinoxErrors)) {
-    name = "error_if";
-    if (!findCaller(loc))
-      line.clear();
-  }
-  return line.empty() ? name.str() : (name + " at " + line).str();
+  bool isUnknown =
+      line.empty() || (isIn(loc, kEquinoxErrors) && !findCaller(loc));
+  return isUnknown ? name.str() : (name + " at " + line).str();
 }
 
 InFlightDiagnostic emitUnsupported(Operation *callback) {
@@ -183,7 +202,8 @@ public:
 
   LogicalResult run() {
     LiftedCalls calls;
-    if (failed(liftBlock(main.front(), calls)) || failed(dropTokens()))
+    if (failed(liftBlock(main.front(), calls)) || failed(checkOrder()) ||
+        failed(dropTokens()))
       return failure();
     for (LiftedCall &call : calls)
       addResults(call);
@@ -192,24 +212,38 @@ public:
 
 private:
   LogicalResult liftBlock(Block &block, LiftedCalls &calls);
-  LogicalResult liftCall(hlo::CustomCallOp call, LiftedCalls &calls);
+  void liftCall(hlo::CustomCallOp call, LiftedCalls &calls);
   LogicalResult liftLoop(hlo::WhileOp loop, LiftedCalls &calls);
   LogicalResult liftBranches(Operation *op, LiftedCalls &calls);
   bool liftErrorIf(Operation *op, LiftedCalls &calls);
   LiftedCall describeCall(hlo::CustomCallOp call);
+  void keepCall(hlo::CustomCallOp call);
+  template <typename Holder>
+  void keepCalls(Holder &&holder) {
+    holder.walk([&](hlo::CustomCallOp call) {
+      if (isCallback(call))
+        keepCall(call);
+    });
+  }
+  LogicalResult checkOrder();
   LogicalResult dropTokens();
   void addResults(LiftedCall &call);
 
   func::FuncOp main;
   /// Of the next call or loop.
   int64_t nextOrder = 0;
+  /// What ordered calls that are lifted are to the user, and those that stay.
+  llvm::StringSet<> lateNames;
+  SmallVector<hlo::CustomCallOp> orderedCalls;
 };
 
 LogicalResult Lifter::liftBlock(Block &block, LiftedCalls &calls) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     LogicalResult result = success();
-    if (isCallback(&op))
-      result = liftCall(cast<hlo::CustomCallOp>(op), calls);
+    if (isCallback(&op) && isLifted(&op))
+      liftCall(cast<hlo::CustomCallOp>(op), calls);
+    else if (isCallback(&op))
+      keepCall(cast<hlo::CustomCallOp>(op));
     else if (auto loop = dyn_cast<hlo::WhileOp>(op))
       result = liftLoop(loop, calls);
     else if (hlo::isBranch(&op))
@@ -228,35 +262,45 @@ LogicalResult Lifter::liftBlock(Block &block, LiftedCalls &calls) {
 //===----------------------------------------------------------------------===//
 
 LiftedCall Lifter::describeCall(hlo::CustomCallOp call) {
-  auto index = getConfiguration(call).getAs<IntegerAttr>("index");
-  return {call.getLoc(), index ? int64_t(index.getValue().getZExtValue()) : -1,
-          nextOrder++};
+  return {call.getLoc(), *indexOf(call), nextOrder++};
 }
 
-LogicalResult Lifter::liftCall(hlo::CustomCallOp call, LiftedCalls &calls) {
+void Lifter::liftCall(hlo::CustomCallOp call, LiftedCalls &calls) {
   LiftedCall lifted = describeCall(call);
-  if (lifted.index < 0)
-    return emitUnsupported(call) << " without the index of its function";
   for (Value operand : call->getOperands()) {
     if (isToken(operand))
       lifted.hasToken = true;
     else
       lifted.operands.push_back(operand);
   }
-  for (Value result : call->getResults()) {
+  for (Value result : call->getResults())
     if (isToken(result))
       result.replaceAllUsesWith(call->getOperand(0));
-    else if (!result.use_empty())
-      return emitUnsupported(call)
-             << " where its result is used: a step makes its calls into Python "
-                "when it has ended; give the step the value as an argument, or "
-                "call the function between two steps";
-  }
+  if (lifted.hasToken)
+    lateNames.insert(nameOf(call.getLoc()));
   OpBuilder b(call);
   if (lifted.operands.empty())
     lifted.isMade = createTrue(b, call.getLoc());
   calls.push_back(std::move(lifted));
   call.erase();
+}
+
+/// Leaves a call in the step.
+void Lifter::keepCall(hlo::CustomCallOp call) {
+  for (StringRef name : {"operand_layouts", "result_layouts", "sdy.sharding"})
+    call->removeAttr(name);
+  if (llvm::any_of(call->getOperands(), isToken))
+    orderedCalls.push_back(call);
+}
+
+/// An ordered call in the step comes before all that wait for its end.
+LogicalResult Lifter::checkOrder() {
+  for (hlo::CustomCallOp call : orderedCalls)
+    if (lateNames.contains(nameOf(call.getLoc())))
+      return emitUnsupported(call)
+             << " where its result is used beside ordered calls without "
+                "results, which are made when the step has ended; give one of "
+                "them ordered=False";
   return success();
 }
 
@@ -271,21 +315,23 @@ LogicalResult Lifter::liftLoop(hlo::WhileOp loop, LiftedCalls &calls) {
   std::optional<CountedLoop> counted = countedLoop(loop);
   auto fail = [&](Operation *callback, StringRef what) {
     InFlightDiagnostic error = emitUnsupported(callback);
-    error << " in " << what;
-    error << "; "
-          << (isErrorIf(callback)
-                  ? kErrorIfRemedy
-                  : "return the value and use it outside of the step, or write "
-                    "a loop of a fixed number of rounds, as jax.lax.scan");
+    error << " in " << what
+          << "; return the value and use it outside of the step, or write a "
+             "loop of a fixed number of rounds, as jax.lax.scan";
     error.attachNote(loop.getLoc()) << "this is the loop";
     return failure();
   };
   for (Operation &op : loop.getCond().front())
-    if (Operation *callback = findCallback(&op))
+    if (Operation *callback = findCallback(&op, /*lifted=*/true))
       return fail(callback, "the condition of a loop");
-  if (!counted)
-    return fail(findCallback(loop), "a loop whose number of rounds depends on "
-                                    "what it computes");
+  if (!counted) {
+    if (Operation *callback = findCallback(loop, /*lifted=*/true))
+      return fail(callback, "a loop whose number of rounds depends on what it "
+                            "computes");
+    keepCalls(loop);
+    return success();
+  }
+  keepCalls(loop.getCond());
   LiftedCalls inside;
   if (failed(liftBlock(loop.getBody().front(), inside)))
     return failure();
@@ -435,8 +481,8 @@ bool Lifter::liftErrorIf(Operation *op, LiftedCalls &calls) {
 // @main
 //===----------------------------------------------------------------------===//
 
-/// Tokens are what orders calls, which the text does by itself: those of @main
-/// go, and what loops and branches hand on becomes a number that nobody reads.
+/// Those of @main go; what is handed on, by calls that stay, too, becomes a
+/// number, so that ordered calls wait for each other.
 LogicalResult Lifter::dropTokens() {
   auto type =
       RankedTensorType::get({}, IntegerType::get(main.getContext(), 32));
@@ -509,18 +555,33 @@ class LiftCallbacks : public whale::impl::LiftCallbacksBase<LiftCallbacks> {
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
     if (!main)
       return;
-    if (Operation *callback = findCallback(main); callback && !python) {
-      emitUnsupported(callback)
-          << ": a program of whale-compile can't call back into Python; "
-          << (isErrorIf(callback)
-                  ? kErrorIfRemedy
-                  : "run the step with wh.jit, or return the value and use it "
-                    "outside of the step");
+    WalkResult result = main.walk([&](hlo::CustomCallOp call) {
+      return isCallback(call) && failed(check(call)) ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
       return signalPassFailure();
-    }
     // A text may have tokens, but no calls.
     if (failed(Lifter(main).run()))
       signalPassFailure();
+  }
+
+  LogicalResult check(hlo::CustomCallOp call) {
+    std::optional<int64_t> index = indexOf(call);
+    if (python && !index)
+      return emitUnsupported(call) << " without the index of its function";
+    if (python)
+      return success();
+    if (index && *index < 0)
+      return getOperation().emitError(
+          "debug_nans: only wh.jit says which operation made a NaN; leave the "
+          "key out of whale.config");
+    return emitUnsupported(call)
+           << ": a program of whale-compile can't call back into Python; "
+           << (isErrorIf(call)
+                   ? kErrorIfRemedy
+                   : "run the step with wh.jit, or return the value and use it "
+                     "outside of the step");
   }
 };
 

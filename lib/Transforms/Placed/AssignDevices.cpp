@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/SymbolTable.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Report/TextTable.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
@@ -83,7 +84,7 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
       for (TaskGraphOp graph : uses.graphs)
         graph.setVirtualDevice(symbol);
     }
-    if (failed(placeNested(*function, *devices)))
+    if (failed(placeNested(*function, *devices, count)))
       return signalPassFailure();
   }
 
@@ -135,7 +136,7 @@ private:
   /// scope inside on the same devices says how they are parallelized, and so
   /// does the default, which gives way where it is on others.
   LogicalResult placeNested(func::FuncOp function,
-                            ArrayRef<VirtualDevice> devices) {
+                            ArrayRef<VirtualDevice> devices, int64_t count) {
     auto devicesOf = [&](StringRef name) -> const VirtualDevice * {
       auto *it = taskGraphs.find(name.str());
       return it == taskGraphs.end() ? nullptr
@@ -148,6 +149,10 @@ private:
         return WalkResult::advance();
       const VirtualDevice *around = devicesOf(graph.getName());
       const VirtualDevice *own = devicesOf(names.nameOf(strategy));
+      // Without a strategy all devices compute what is around.
+      if (names.nameOf(strategy) == kPythonTaskGraph &&
+          (around ? !areSame(*own, *around) : count > 1))
+        return emitPythonInside(op, graph);
       if (own && around && areSame(*own, *around))
         return WalkResult::advance();
       if (isDefault(strategy)) {
@@ -172,6 +177,17 @@ private:
       return WalkResult::interrupt();
     });
     return failure(result.wasInterrupted());
+  }
+
+  WalkResult emitPythonInside(Operation *op, TaskGraphOp graph) {
+    op->emitError("a call into Python whose result the step uses is made on "
+                  "device 0, and a loop or branch is on all devices of one "
+                  "TaskGraph, here '")
+        << graph.getName()
+        << "'; call the function outside of the loop or branch, or before the "
+           "step; where equinox's error_if raises in a loop, start Python with "
+           "EQX_ON_ERROR=nan in its environment, and it gives NaN instead";
+    return WalkResult::interrupt();
   }
 
   /// Whether the groups have the same devices, in any order.

@@ -237,3 +237,20 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<
   %4 = stablehlo.abs %3 : tensor<8xf32> loc("abs")
   return %1, %4 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// A call into Python is on a device of its own, and what follows isn't.
+// CHECK-LABEL: func.func @main
+// CHECK: stablehlo.custom_call @xla_ffi_python_cpu_callback
+// CHECK-SAME: whale.strategy = #whale.replicate<devices = 1, name = "python callbacks">
+// CHECK: stablehlo.tanh
+// CHECK-NOT: python
+// CHECK: return
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x)
+      {mhlo.backend_config = {index = 0 : ui64}}
+      : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = stablehlo.tanh %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}

@@ -1,12 +1,16 @@
 // RUN: whale-opt %s -split-input-file -verify-diagnostics \
 // RUN:   -whale-lift-callbacks=python
 
-func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{custom_call @xla_ffi_python_cpu_callback is not supported where its result is used: a step makes its calls into Python when it has ended; give the step the value as an argument, or call the function between two steps}}
-  %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x)
+// The two would be made in another order.
+func.func @main(%t: !stablehlo.token, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%t, %x)
       {mhlo.backend_config = {index = 0 : ui64}}
-      : (tensor<4xf32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+      : (!stablehlo.token, tensor<4xf32>) -> !stablehlo.token
+  // expected-error@+1 {{custom_call @xla_ffi_python_cpu_callback is not supported where its result is used beside ordered calls without results, which are made when the step has ended; give one of them ordered=False}}
+  %1:2 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%0, %x)
+      {mhlo.backend_config = {index = 1 : ui64}}
+      : (!stablehlo.token, tensor<4xf32>) -> (!stablehlo.token, tensor<4xf32>)
+  return %1#1 : tensor<4xf32>
 }
 
 // -----

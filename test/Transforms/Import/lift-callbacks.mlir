@@ -105,3 +105,36 @@ func.func @main(%pred: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
   %3 = stablehlo.negate %0 : tensor<4xf32>
   return %3 : tensor<4xf32>
 }
+
+// -----
+
+// Calls whose results the step uses stay, in loops of unknown length, too. What
+// orders them is a number.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>) -> tensor<4xf32>
+// CHECK: %[[TOKEN:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK: %[[CALL:.*]]:2 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%[[TOKEN]], %[[X]])
+// CHECK-SAME: (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>)
+// CHECK: %[[LOOP:.*]]:2 = stablehlo.while({{.*}} = %[[CALL]]#0, {{.*}} = %[[CALL]]#1) : tensor<i32>, tensor<4xf32>
+// CHECK: stablehlo.custom_call @xla_ffi_python_cpu_callback
+// CHECK-SAME: (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<i1>)
+// CHECK: return %[[LOOP]]#1
+func.func @main(%t: !stablehlo.token, %x: tensor<4xf32>)
+    -> (!stablehlo.token, tensor<4xf32>) {
+  %0:2 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%t, %x)
+      {mhlo.backend_config = {index = 0 : ui64},
+       operand_layouts = [dense<> : tensor<0xindex>, dense<0> : tensor<1xindex>],
+       result_layouts = [dense<> : tensor<0xindex>, dense<0> : tensor<1xindex>]}
+      : (!stablehlo.token, tensor<4xf32>) -> (!stablehlo.token, tensor<4xf32>)
+  %1:2 = stablehlo.while(%token = %0#0, %y = %0#1)
+      : !stablehlo.token, tensor<4xf32>
+  cond {
+    %2:2 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%token, %y)
+        {mhlo.backend_config = {index = 1 : ui64}}
+        : (!stablehlo.token, tensor<4xf32>) -> (!stablehlo.token, tensor<i1>)
+    stablehlo.return %2#1 : tensor<i1>
+  } do {
+    stablehlo.return %token, %y : !stablehlo.token, tensor<4xf32>
+  }
+  return %1#0, %1#1 : !stablehlo.token, tensor<4xf32>
+}

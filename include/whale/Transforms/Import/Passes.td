@@ -60,15 +60,55 @@ def InlineCalls : Pass<"whale-inline-calls", "::mlir::ModuleOp"> {
   }];
 }
 
-def LiftCallbacks : Pass<"whale-lift-callbacks", "::mlir::ModuleOp"> {
-  let summary = "calls into Python that give nothing become results";
+def CheckNans : Pass<"whale-check-nans", "::mlir::ModuleOp"> {
+  let summary = "ask of each operation whether it makes a NaN";
   let description = [{
-    JAX prints `jax.debug.print`, `jax.debug.callback` and `io_callback` as
-    custom calls of Python functions. Of one that gives nothing, or whose
-    results nobody uses, the operands become results of `@main`, and Python
-    makes the call when the step has ended: once, on whole values, however they
-    are cut. The attribute `whale.callback` of such a result is which operand it
-    is of which function.
+    Where the module's `whale.config` has `debug_nans`, each operation that
+    computes floating-point numbers is followed by a call into Python with
+    whether any of them is a NaN, `index` -1 in the place of a function; so is
+    each result of `@main`, with -2. In loops of a known number of rounds and in
+    branches it is the operations inside; of other loops it is their results.
+    Complex numbers are left out.
+
+    Example:
+    ```mlir
+    module attributes {whale.config = {debug_nans = true}} {
+      func.func @main(%x: tensor<8xf32>) -> tensor<8xi32> {
+        %0 = stablehlo.log %x : tensor<8xf32>
+        %1 = stablehlo.convert %0 : (tensor<8xf32>) -> tensor<8xi32>
+        return %1 : tensor<8xi32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {whale.config = {debug_nans = true}} {
+      func.func @main(%arg0: tensor<8xf32>) -> tensor<8xi32> {
+        %0 = stablehlo.log %arg0 : tensor<8xf32>
+        %1 = stablehlo.compare NE, %0, %0
+            : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xi1>
+        %c = stablehlo.constant dense<false> : tensor<i1>
+        %2 = stablehlo.reduce(%1 init: %c) applies stablehlo.or
+            across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
+        stablehlo.custom_call @xla_ffi_python_cpu_callback(%2)
+            {mhlo.backend_config = {index = -1 : i64}} : (tensor<i1>) -> ()
+        %3 = stablehlo.convert %0 : (tensor<8xf32>) -> tensor<8xi32>
+        return %3 : tensor<8xi32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
+def LiftCallbacks : Pass<"whale-lift-callbacks", "::mlir::ModuleOp"> {
+  let summary = "calls into Python become results, or stay on one device";
+  let description = [{
+    JAX prints `jax.debug.print`, `io_callback` and the like as custom calls of
+    Python functions. Of one that gives nothing, or whose results nobody uses,
+    the operands become results of `@main`, and Python makes the call when the
+    step has ended: once, on whole values, however they are cut. The attribute
+    `whale.callback` of such a result is which operand it is of which function.
 
     - In a loop whose number of rounds is known, each operand is stacked along a
       new first dimension; `loops` lists, for each loop around the call, its
@@ -77,12 +117,14 @@ def LiftCallbacks : Pass<"whale-lift-callbacks", "::mlir::ModuleOp"> {
       booleans which calls are made.
     - Calls and loops share one numbering, `order`: Python makes the calls in
       the order of the text, round by round.
-    - The tokens of ordered calls are no arguments and results any more.
+    - The tokens of ordered calls are no arguments and results any more; between
+      calls that stay they are numbers.
+    - A call whose results are used, as of `jax.pure_callback`, stays.
     - A branch in which equinox's `error_if` raises gives nothing: the branch
       that gives the checked value is taken, and the condition is a result.
 
-    What can't be lifted is an error: calls whose results are used, in loops of
-    unknown length, and all where Python doesn't run the program.
+    What can't be lifted is an error: in loops of unknown length, beside ordered
+    calls that stay, and all where Python doesn't run the program.
 
     Example, with `python`:
     ```mlir
@@ -135,7 +177,8 @@ def ImportScopes : Pass<"whale-import-scopes", "::mlir::ModuleOp"> {
     back to a TaskGraph, one that feeds that of another producer is not taken,
     nor one that another user's feeds; backward it is the other way round.
     Operations of the apply phase follow the parameter that they update,
-    constants their users. A loop outside of scopes has the one that most of its
+    constants their users. Calls into Python are a TaskGraph of their own, which
+    is on device 0, and takes no device from others. A loop outside of scopes has the one that most of its
     operations have; what a scan stores in stacks belongs to the scope that
     reads it.
 

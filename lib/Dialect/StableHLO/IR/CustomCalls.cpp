@@ -531,6 +531,11 @@ std::optional<StringRef> whale::getLapackRoutine(StringRef target) {
   return found ? std::optional(found->meaning) : std::nullopt;
 }
 
+bool whale::isPythonCallback(StringRef target) {
+  // xla_ffi_python_cpu_callback, xla_ffi_partitioned_python_cpu_callback.
+  return target.contains("python") && target.contains("callback");
+}
+
 std::optional<StringRef> whale::getChloOperation(StringRef target) {
   std::optional<Found> found = findChlo(target);
   return found ? std::optional(found->meaning) : std::nullopt;

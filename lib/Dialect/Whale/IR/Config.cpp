@@ -82,7 +82,7 @@ static std::optional<std::string> findFault(StringRef key, Attribute value) {
     return "one of " + llvm::join(scheduleKindNames(), ", ");
   }
   if (key == Config::kUnevenReplicas || key == Config::kTf32 ||
-      key == Config::kEpilogues)
+      key == Config::kEpilogues || key == Config::kDebugNans)
     return isa<BoolAttr>(value) ? "" : "true or false";
   return std::nullopt;
 }
@@ -111,7 +111,7 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
                         Config::kMicroBatches, Config::kBatchNorm,
                         Config::kTaskGraphs, Config::kSchedule,
                         Config::kUnevenReplicas, Config::kBucketBytes,
-                        Config::kTf32, Config::kEpilogues},
+                        Config::kTf32, Config::kEpilogues, Config::kDebugNans},
                     ", ");
     if (!fault->empty())
       return op->emitError("whale.config: ")

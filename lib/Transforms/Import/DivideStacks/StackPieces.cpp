@@ -28,7 +28,7 @@ std::optional<StackPiece> getStackPiece(DictionaryAttr attributes) {
 }
 
 Attribute makeStackPiece(MLIRContext *context, const StackPiece &piece) {
-  Builder builder(context);
+  mlir::Builder builder(context);
   return builder.getDictionaryAttr(
       {builder.getNamedAttr("begin", builder.getI64IntegerAttr(piece.begin)),
        builder.getNamedAttr("stack", builder.getI64IntegerAttr(piece.stack)),

@@ -20,6 +20,10 @@ namespace whale {
 /// such a call. On the CPU, JAX uses LAPACK for factorizations and eigenvalues.
 std::optional<llvm::StringRef> getLapackRoutine(llvm::StringRef target);
 
+/// Whether a custom call to `target` is how JAX prints a call of a Python
+/// function, `index` in its configuration.
+bool isPythonCallback(llvm::StringRef target);
+
 /// Returns the operation of chlo that a custom call to `target` stands for,
 /// without its dialect ("top_k" for mhlo.topk); nullopt if it is not such a
 /// call. Exported texts spell operations so.

@@ -30,6 +30,7 @@ public:
       "communication.bucket_bytes";
   static constexpr llvm::StringLiteral kTf32 = "gpu.tf32";
   static constexpr llvm::StringLiteral kEpilogues = "gpu.epilogues";
+  static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
   /// The maximum of a number of bytes.
@@ -68,6 +69,9 @@ public:
   bool allowsTf32() const { return isSet(kTf32); }
   /// Whether products for GPUs may have epilogues, as they may by default.
   bool allowsEpilogues() const { return !get(kEpilogues) || isSet(kEpilogues); }
+
+  /// Whether a step says which operation made a NaN.
+  bool debugsNans() const { return isSet(kDebugNans); }
 
   /// Stores the number of micro-batches in the module.
   static void setNumMicroBatches(mlir::ModuleOp module, int64_t count);

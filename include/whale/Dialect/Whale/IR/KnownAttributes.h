@@ -11,6 +11,8 @@
 
 #include "llvm/ADT/StringRef.h"
 
+#include <cstdint>
+
 namespace whale {
 
 /// On a task graph in micro-batches: its index among those of its stage; 0 if
@@ -25,6 +27,17 @@ inline constexpr llvm::StringLiteral kWeightGradientAttr =
 /// and `order`, `operand` (left out where it says whether the call is made),
 /// `loops` and, where a token is the function's first operand, `has_token`.
 inline constexpr llvm::StringLiteral kCallbackAttr = "whale.callback";
+
+/// The target of custom calls of Python functions.
+inline constexpr llvm::StringLiteral kPythonCallback =
+    "xla_ffi_python_cpu_callback";
+/// In the place of a function's number, of calls that whale-check-nans makes:
+/// whether an operation has made a NaN, and whether a result of @main has one.
+inline constexpr int64_t kNanMade = -1, kNanReturned = -2;
+
+/// The TaskGraph of calls into Python whose results the step uses: it is on the
+/// first device, and takes none from the others.
+inline constexpr llvm::StringLiteral kPythonTaskGraph = "python callbacks";
 
 /// Whether annotated text, the compiler's input, may have the `whale.`
 /// attribute; other attributes are written by passes. One table lists both,
