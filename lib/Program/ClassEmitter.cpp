@@ -225,6 +225,10 @@ LogicalResult ClassEmitter::launch(LaunchOp op,
       if (isNew)
         signature.bytes.push_back(getTensorBytes(value.getType()));
     }
+  // Each launch names at most one operand for a result, though its kernel may
+  // write over several.
+  for (InPlacePair pair : op.getInPlacePairs())
+    signature.inplace.emplace(pair.operand, signature.inputs + pair.result);
   auto number = [&](StringRef name) -> std::optional<int64_t> {
     auto attribute = function->getAttrOfType<IntegerAttr>(name);
     if (!attribute)

@@ -359,7 +359,12 @@ LogicalResult ProgramEmitter::gatherBodies() {
     renumber(one.body.instructions, numbers);
     for (auto &[buffer, value] : one.constants)
       one.body.buffers[buffer].offset = constants.add(value);
-    program.kernelSignatures->merge(one.kernels);
+    for (auto &[symbol, signature] : one.kernels) {
+      auto [known, isNew] =
+          program.kernelSignatures->try_emplace(symbol, signature);
+      if (!isNew)
+        known->second.inplace.merge(signature.inplace);
+    }
     if (auto schedule = dyn_cast<ScheduleOp>(function.getOperation())) {
       program.classes.push_back(describeClass(schedule));
       static_cast<format::Body &>(program.classes.back()) = std::move(one.body);

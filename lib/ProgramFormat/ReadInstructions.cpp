@@ -73,6 +73,18 @@ InstructionReader::readOutput(const Field &field,
   return output;
 }
 
+void InstructionReader::readKernelOutput(const Field &field,
+                                         const Kernel &kernel, size_t place,
+                                         const KernelSignature &signature) {
+  BufferIndex output = kernel.buffers[place];
+  checkWritable(field, output);
+  for (size_t i = 0; i < place; ++i)
+    if (!signature.inplace.contains({i, place}) &&
+        overlap(kernel.buffers[i], output))
+      field.fail("overlaps buffer " + std::to_string(kernel.buffers[i]) +
+                 ", which the kernel uses meanwhile");
+}
+
 Kernel InstructionReader::readKernel(const Field &field) {
   Kernel kernel;
   kernel.symbol = field.at("kernel").text();
@@ -98,7 +110,7 @@ Kernel InstructionReader::readKernel(const Field &field) {
       buffers[i].fail("the kernel takes " + std::to_string(signature.bytes[i]) +
                       " bytes here");
     if (i >= signature.inputs)
-      checkWritable(buffers[i], kernel.buffers[i]);
+      readKernelOutput(buffers[i], kernel, i, signature);
   }
   return kernel;
 }

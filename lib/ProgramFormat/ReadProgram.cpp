@@ -322,6 +322,23 @@ static GpuLaunch readGpuLaunch(const Field &field, int64_t extent,
   return launch;
 }
 
+static std::set<std::pair<size_t, size_t>>
+readInPlacePairs(const Field &field, const KernelSignature &signature) {
+  std::set<std::pair<size_t, size_t>> pairs;
+  auto inputs = static_cast<int64_t>(signature.inputs);
+  auto buffers = static_cast<int64_t>(signature.bytes.size());
+  for (size_t i = 0; i < field.size(); ++i) {
+    if (field[i].size() != 2)
+      field[i].fail("must be [input, output]");
+    int64_t input = field[i][0].integer(0, inputs - 1);
+    int64_t output = field[i][1].integer(inputs, buffers - 1);
+    if (signature.bytes[input] != signature.bytes[output])
+      field[i].fail("buffers of unlike sizes cannot be the same memory");
+    pairs.emplace(input, output);
+  }
+  return pairs;
+}
+
 static std::map<std::string, KernelSignature>
 readSignatures(const Field &field, const std::vector<GpuCode> &codes,
                bool isMixed) {
@@ -337,6 +354,8 @@ readSignatures(const Field &field, const std::vector<GpuCode> &codes,
     signature = {inputs, std::move(bytes), entry.at("extent").integer()};
     if (!codes.empty() && (!isMixed || entry.find("gpu")))
       signature.gpu = readGpuLaunch(entry.at("gpu"), signature.extent, modules);
+    if (auto pairs = entry.find("inplace"))
+      signature.inplace = readInPlacePairs(*pairs, signature);
   }
   return result;
 }

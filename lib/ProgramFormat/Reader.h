@@ -200,6 +200,10 @@ private:
   Case readCase(const Field &field);
 
   BufferIndex readBuffer(const Field &field) const;
+  /// Checks that buffer `place` of a kernel may be written, and overlaps none
+  /// before it but those that its signature allows.
+  void readKernelOutput(const Field &field, const Kernel &kernel, size_t place,
+                        const KernelSignature &signature);
   /// Reads a buffer that may be written and doesn't overlap any of `inputs`.
   BufferIndex readOutput(const Field &field,
                          const std::vector<BufferIndex> &inputs);

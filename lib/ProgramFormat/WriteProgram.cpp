@@ -511,6 +511,8 @@ ProgramText ProgramWriter::write() {
                   {{"module", signature.gpu->module},
                    {"blocks", signature.gpu->blocks},
                    {"threads", signature.gpu->threads}});
+      if (!signature.inplace.empty())
+        addMember(entry, "inplace", signature.inplace);
       addMember(signatures, symbol, std::move(entry));
     }
     field("kernel_signatures", signatures);

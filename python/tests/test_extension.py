@@ -75,7 +75,7 @@ def write_product(path, dtype="f32", donated=False, arena_bytes=0):
 
     manifest = {
         "format": "whale",
-        "version": 9,
+        "version": 10,
         "target": "cpu",
         "name": "product",
         "ranks": [

@@ -196,13 +196,15 @@ private:
 } // namespace
 
 /// What an instruction writes is apart from what it reads, or at the same
-/// bytes where elements are computed one by one. Else its result is anything.
-static void nameOverlaps(Step &step, bool isElementwise) {
+/// bytes where `mayShare` says so of the read and the write of these places.
+/// Else its result is anything.
+static void nameOverlaps(Step &step,
+                         const std::function<bool(size_t, size_t)> &mayShare) {
   constexpr uint64_t torn = 3;
   for (size_t i = 0; i < step.writes.size(); ++i) {
     for (size_t j = 0; j < step.reads.size(); ++j) {
       const Range &write = step.writes[i], &read = step.reads[j];
-      if (write.overlaps(read) && !(isElementwise && write == read)) {
+      if (write.overlaps(read) && !(write == read && mayShare(j, i))) {
         step.kind = Step::Compute;
         step.name = combine({torn, step.name, i, j});
       }
@@ -227,17 +229,15 @@ void Expander::addOne(const Instruction &instruction, const Places &at) {
   const Operation &operation = instruction.operation;
   auto reads = [&](BufferIndex index) { step.reads.push_back(at(index)); };
   auto writes = [&](BufferIndex index) { step.writes.push_back(at(index)); };
-  bool isElementwise = false;
+  const KernelSignature *signature = nullptr;
   step.name = names.of(operation);
   if (const auto *kernel = std::get_if<Kernel>(&operation)) {
-    isElementwise = true;
-    size_t inputs = program.kernelSignatures
-                        ? program.kernelSignatures->at(kernel->symbol).inputs
-                        : 0;
+    if (program.kernelSignatures)
+      signature = &program.kernelSignatures->at(kernel->symbol);
+    size_t inputs = signature ? signature->inputs : 0;
     for (size_t i = 0; i < kernel->buffers.size(); ++i)
       i < inputs ? reads(kernel->buffers[i]) : writes(kernel->buffers[i]);
   } else if (const auto *copy = std::get_if<format::Copy>(&operation)) {
-    isElementwise = true;
     step.kind = Step::Copy;
     reads(copy->src);
     writes(copy->dst);
@@ -263,7 +263,11 @@ void Expander::addOne(const Instruction &instruction, const Places &at) {
     for (BufferIndex index : call->outputs)
       writes(index);
   }
-  nameOverlaps(step, isElementwise);
+  nameOverlaps(step, [&](size_t read, size_t write) {
+    return step.kind == Step::Copy ||
+           (signature &&
+            signature->inplace.contains({read, signature->inputs + write}));
+  });
   if (const auto *matmul = std::get_if<Matmul>(&operation))
     if (matmul->accumulate || !isWritten(*matmul, at(matmul->out)))
       reads(matmul->out);

@@ -112,9 +112,6 @@ void judge(Subject &subject, const Mutant &mutant, bool isVerbose,
   std::string what = subject.name + ": " + mutant.what;
   if (shows && !isHarmful && why.empty())
     throw Error(what + ": late devices show an order that is not enumerated");
-  // What a call writes where it still reads, as a result in the place of an
-  // operand, is in no enumerated order: a call is one step there.
-  isHarmful |= shows;
   ++counts.mutants;
   counts.enumerated += isOther.has_value();
   counts.undecided += subject.isEnumerated && !isOther;

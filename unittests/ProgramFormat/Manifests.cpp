@@ -74,6 +74,8 @@ json richManifest() {
       {"scale", {{"inputs", 1}, {"bytes", {64, 64}}, {"extent", 16}}},
       {"less", {{"inputs", 2}, {"bytes", {4, 4, 1}}, {"extent", 1}}},
       {"increment", {{"inputs", 1}, {"bytes", {4, 4}}, {"extent", 1}}}};
+  for (const char *name : {"scale", "increment"})
+    root["kernel_signatures"][name]["inplace"] = {{0, 1}};
   // Gives its operand back, by way of a local that held another sum.
   json constant = shardBuffer("constant", 0, "f32", {4, 4});
   root["functions"] = {

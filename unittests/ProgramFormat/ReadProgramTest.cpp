@@ -54,12 +54,12 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(richManifest().dump()), "");
   EXPECT_EQ(errorOf("[]"), "file: must be an object");
   EXPECT_EQ(errorOf("{}"), "file: has no field 'format'");
-  EXPECT_EQ(errorOf("/version", 10),
-            "file: version: the program has version 10, this Whale reads "
-            "version 9: it needs a newer Whale");
+  EXPECT_EQ(errorOf("/version", 11),
+            "file: version: the program has version 11, this Whale reads "
+            "version 10: it needs a newer Whale");
   EXPECT_EQ(errorOf("/version", 3),
             "file: version: the program has version 3, this Whale reads "
-            "version 9: compile it anew");
+            "version 10: compile it anew");
   EXPECT_EQ(errorOf("/features", json::array({"warp"})),
             "file: features[0]: unknown feature 'warp': the program needs a "
             "newer Whale");
@@ -538,6 +538,32 @@ TEST(ReadProgramTest, Epilogues) {
   op["accumulate"] = true;
   check({{"function", "gelu"}},
         ": the product can have none: it is added to another one");
+}
+
+TEST(ReadProgramTest, KernelsWriteWhereTheySayThatTheyMay) {
+  const std::string increment = "/classes/0/instructions/6/body/0/buffers",
+                    add = "/kernel_signatures/add/inplace";
+  json manifest = richManifest();
+  manifest["kernel_signatures"]["increment"].erase("inplace");
+  EXPECT_EQ(errorOf(manifest.dump()),
+            "file: classes[0].instructions[6].body[0].buffers[1]: overlaps "
+            "buffer 9, which the kernel uses meanwhile");
+  // A function learns from each of its runs what its buffers share.
+  manifest = richManifest();
+  manifest["functions"][0]["instructions"][0]["buffers"] = {0, 3, 1};
+  manifest["classes"][0]["runs"][0]["results"] = {8};
+  EXPECT_NE(errorOf(manifest.dump()).find("overlap, and the function writes"),
+            std::string::npos);
+  EXPECT_EQ(errorOf(add, {{0, 2}}), "");
+  EXPECT_EQ(errorOf(add, {{0}}),
+            "file: kernel_signatures.add.inplace[0]: must be [input, output]");
+  EXPECT_EQ(errorOf(add, {{0, 1}})
+                .find("file: kernel_signatures.add.inplace"
+                      "[0][1]: "),
+            0u);
+  EXPECT_EQ(errorOf("/kernel_signatures/less/inplace", {{0, 2}}),
+            "file: kernel_signatures.less.inplace[0]: buffers of unlike sizes "
+            "cannot be the same memory");
 }
 
 TEST(ReadProgramTest, EveryCutOfTheManifest) {

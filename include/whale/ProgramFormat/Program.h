@@ -35,7 +35,7 @@
 namespace whale::format {
 
 /// The version that is written, and the only one that is read.
-inline constexpr int64_t formatVersion = 9;
+inline constexpr int64_t formatVersion = 10;
 
 /// A value with several owners: a large one is stored once, in memory and in
 /// the file. Compared by value.
@@ -353,6 +353,9 @@ struct KernelSignature {
   int64_t extent = 0;
   /// For GPUs only.
   std::optional<GpuLaunch> gpu = {};
+  /// Pairs of an input and an output, by their places among the buffers, that
+  /// may be the same memory: the kernel writes there only what it has read.
+  std::set<std::pair<size_t, size_t>> inplace = {};
   bool operator==(const KernelSignature &) const = default;
 };
 

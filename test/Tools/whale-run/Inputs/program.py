@@ -43,7 +43,7 @@ def buffer(space, where, type):
 
 manifest = {
     "format": "whale",
-    "version": 9,
+    "version": 10,
     "target": "cpu",
     "name": "by hand",
     "ranks": [{"device": i, "class": 0, "kind": "cpu"} for i in range(2)],
@@ -123,7 +123,7 @@ def write(name, **changes):
 
 
 write("p")
-write("newer", version=10)
+write("newer", version=11)
 unfed = json.loads(json.dumps(manifest["arguments"]))
 unfed[0]["fed_by"] = None
 write("unfed", arguments=unfed)
