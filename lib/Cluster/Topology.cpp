@@ -1,4 +1,4 @@
-//===- Topology.cpp - Nodes and speeds of links ---------------------------===//
+//===- Topology.cpp - Nodes of devices ------------------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,9 +15,5 @@ Topology Topology::of(const Cluster &cluster) {
   Topology topology;
   for (const Device &device : cluster.devices)
     topology.node.push_back(device.node);
-  for (const NodeGroup &group : cluster.nodes)
-    topology.linkBandwidth =
-        std::min(topology.linkBandwidth, group.link.bandwidth);
-  topology.networkBandwidth = cluster.network.bandwidth;
   return topology;
 }

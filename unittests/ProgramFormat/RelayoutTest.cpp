@@ -81,8 +81,6 @@ TEST(Relayout, TablesAreThoseOfTheResolver) {
     Topology hosts;
     for (int64_t rank = 0; rank != ranks; ++rank)
       hosts.node.push_back(rank * 2 / ranks);
-    if (random.chance(50))
-      hosts.networkBandwidth = 1;
     // Each rank is a process: a batch of messages has no groups.
     std::vector<int64_t> processOf(ranks);
     std::iota(processOf.begin(), processOf.end(), 0);

@@ -1,4 +1,4 @@
-//===- Topology.h - Nodes and speeds of links -------------------*- C++ -*-===//
+//===- Topology.h - Nodes of devices ----------------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,7 +15,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 namespace whale {
@@ -25,22 +24,16 @@ struct Cluster;
 /// Global rank of a device, as the cluster numbers them; never negative.
 using DeviceId = int64_t;
 
-/// The node of each device and the speeds of the links. The default is one
-/// node.
+/// The node of each device. The default is one node.
 struct Topology {
   /// The node of each device; devices beyond the end are in node 0.
   std::vector<unsigned> node;
-  /// Bytes per second between devices of one node: that of the slowest node.
-  double linkBandwidth = std::numeric_limits<double>::infinity();
-  /// Bytes per second between each node and the others.
-  double networkBandwidth = std::numeric_limits<double>::infinity();
 
   static Topology of(const Cluster &cluster);
 
   unsigned nodeOf(DeviceId device) const {
     return size_t(device) < node.size() ? node[device] : 0;
   }
-  bool networkIsSlower() const { return networkBandwidth < linkBandwidth; }
 };
 
 } // namespace whale
