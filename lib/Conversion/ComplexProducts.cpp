@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerLinearAlgebra.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
 using namespace mlir;
@@ -85,7 +86,10 @@ static Value getRealParts(OpBuilder &b, Value value) {
 }
 
 namespace {
-/// Pattern: divide(x, complex(c, 0)) -> complex(real(x) / c, imag(x) / c)
+/// Pattern: divide(x, complex(c, 0)) ->
+///   complex(real(x) / c - imag(x) * 0, imag(x) / c + real(x) * 0)
+/// Of an infinite part, the other one is NaN, as where the product with the
+/// reciprocal is written out. The zero has the sign of c.
 struct DivideParts : OpRewritePattern<stablehlo::DivOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -96,12 +100,23 @@ struct DivideParts : OpRewritePattern<stablehlo::DivOp> {
     Value divisor = getRealParts(rewriter, op.getRhs());
     if (!divisor)
       return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     Parts parts = split(rewriter, op.getLoc(), op.getLhs());
+    auto type = cast<RankedTensorType>(divisor.getType());
+    Value none = stablehlo::ConstantOp::create(
+        b, DenseElementsAttr::get(type, b.getZeroAttr(type.getElementType())));
+    Value zero = stablehlo::MulOp::create(b, divisor, none);
     auto divide = [&](Value part) -> Value {
-      return stablehlo::DivOp::create(rewriter, op.getLoc(), part, divisor);
+      return stablehlo::DivOp::create(b, part, divisor);
     };
-    rewriter.replaceOpWithNewOp<stablehlo::ComplexOp>(
-        op, op.getType(), divide(parts.re), divide(parts.im));
+    auto timesZero = [&](Value part) -> Value {
+      return stablehlo::MulOp::create(b, part, zero);
+    };
+    Value re = stablehlo::SubtractOp::create(b, divide(parts.re),
+                                             timesZero(parts.im));
+    Value im =
+        stablehlo::AddOp::create(b, divide(parts.im), timesZero(parts.re));
+    rewriter.replaceOpWithNewOp<stablehlo::ComplexOp>(op, op.getType(), re, im);
     return success();
   }
 };

@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Lowering.h"
 #include "Windows.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -42,10 +43,6 @@ using namespace whale;
 /// Terms that a thread reduces one after the other: of a window, and of those
 /// along one dimension that others follow.
 static constexpr int64_t kMostTerms = 1024, kMostAlong = 64;
-
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 static int64_t countTerms(ArrayRef<WindowDim> window) {
   int64_t terms = 1;

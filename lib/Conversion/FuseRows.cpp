@@ -113,10 +113,6 @@ bool whale::isRowAligned(AffineMap map, ArrayRef<int64_t> shape,
   return next == rowDims.size();
 }
 
-static ArrayRef<int64_t> getShape(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getShape();
-}
-
 bool whale::readsRowAligned(GenericOp op, Value tensor,
                             ArrayRef<unsigned> rowDims) {
   if (getCaptures(op.getRegion()).contains(tensor))

@@ -178,6 +178,11 @@ void lowerScalarLoops(mlir::PatternRewriter &rewriter, mlir::Operation *root);
 void dropUnreadInits(mlir::PatternRewriter &rewriter,
                      mlir::stablehlo::WhileOp loop);
 
+/// The extents of a ranked tensor.
+inline llvm::ArrayRef<int64_t> getShape(mlir::Value tensor) {
+  return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
+}
+
 /// The type of the buffer of a stored tensor: i1 takes a byte.
 mlir::MemRefType getBufferType(mlir::Type tensor);
 

@@ -33,10 +33,6 @@ using namespace whale;
 
 using Order = std::vector<int64_t>;
 
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
 /// In front of and behind each spatial dimension.
 static SmallVector<int64_t> getPadding(stablehlo::ConvolutionOp op) {
   if (auto attribute = op.getPadding())

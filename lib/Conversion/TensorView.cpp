@@ -8,6 +8,7 @@
 
 #include "TensorView.h"
 
+#include "Lowering.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 
@@ -19,10 +20,6 @@ SmallVector<int64_t> whale::getDenseStrides(ArrayRef<int64_t> shape) {
   for (int64_t dim = static_cast<int64_t>(shape.size()) - 2; dim >= 0; --dim)
     strides[dim] = strides[dim + 1] * shape[dim + 1];
   return strides;
-}
-
-static SmallVector<int64_t> getShape(Value value) {
-  return llvm::to_vector(cast<RankedTensorType>(value.getType()).getShape());
 }
 
 /// The strides of a view in another shape; nothing if it has none.
@@ -61,7 +58,7 @@ static std::optional<SmallVector<int64_t>> reshape(const TensorView &view,
 }
 
 TensorView whale::findView(Value value) {
-  SmallVector<int64_t> shape = getShape(value);
+  SmallVector<int64_t> shape(getShape(value));
   if (auto transpose = value.getDefiningOp<stablehlo::TransposeOp>()) {
     TensorView view = findView(transpose.getOperand());
     SmallVector<int64_t> strides;

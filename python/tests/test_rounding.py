@@ -1,4 +1,8 @@
-"""Numbers of bf16, which kernels compute in f32 and round after each step."""
+"""Numbers as `jax.jit` gives them, to the bit or the sign.
+
+Under test: bf16, which kernels compute in f32 and round after each step, and
+complex numbers with infinite parts.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -155,3 +159,20 @@ def test_sums_of_parts_are_rounded_behind_loops(ranks, micro_batches):
     assert not theirs[-1] and np.isinf(theirs[1]).all()
     for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs)):
         np.testing.assert_array_equal(np.asarray(one), other)
+
+
+@pytest.mark.parametrize("divisor", [2, -3])
+def test_infinite_complex_numbers_are_divided_by_real_ones(divisor):
+    parts = np.array([1, 0, -0.0, np.inf, -np.inf, np.nan], np.float32)
+    x = (parts[:, None] + 0j).astype(np.complex64).repeat(len(parts), 1)
+    x.imag = parts
+
+    def step(x):
+        return x / divisor
+
+    ours = np.asarray(wh.jit(step, cluster=1)(x))
+    theirs = np.asarray(jax.jit(step)(x))
+    for one, other in [(ours.real, theirs.real), (ours.imag, theirs.imag)]:
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+        zeros = other == 0
+        assert (np.signbit(one) == np.signbit(other))[zeros].all()

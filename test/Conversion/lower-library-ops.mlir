@@ -447,9 +447,14 @@ func.func @complex(%a: tensor<2x4x8xcomplex<f32>>, %re: tensor<8x16xf32>,
 // CHECK: %[[D:.*]] = stablehlo.broadcast_in_dim %[[C]]
 // CHECK: %[[RE:.*]] = stablehlo.real
 // CHECK: %[[IM:.*]] = stablehlo.imag
-// CHECK: %[[A:.*]] = stablehlo.divide %[[RE]], %[[D]]
-// CHECK: %[[B:.*]] = stablehlo.divide %[[IM]], %[[D]]
-// CHECK: stablehlo.complex %[[A]], %[[B]]
+// CHECK: %[[NONE:.*]] = stablehlo.multiply %[[D]], %{{.*}} : tensor<4x2xf32>
+// CHECK-DAG: %[[A:.*]] = stablehlo.divide %[[RE]], %[[D]]
+// CHECK-DAG: %[[B:.*]] = stablehlo.divide %[[IM]], %[[D]]
+// CHECK-DAG: %[[NO_IM:.*]] = stablehlo.multiply %[[IM]], %[[NONE]]
+// CHECK-DAG: %[[NO_RE:.*]] = stablehlo.multiply %[[RE]], %[[NONE]]
+// CHECK-DAG: %[[C:.*]] = stablehlo.subtract %[[A]], %[[NO_IM]]
+// CHECK-DAG: %[[E:.*]] = stablehlo.add %[[B]], %[[NO_RE]]
+// CHECK: stablehlo.complex %[[C]], %[[E]]
 // CHECK: stablehlo.divide {{.*}}complex<f32>
 // CHECK: stablehlo.divide {{.*}}complex<f32>
 func.func @real_divisors(%x: tensor<4x2xcomplex<f32>>)
