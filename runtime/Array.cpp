@@ -9,15 +9,14 @@
 // A handle shares a State with its copies; the State holds a Value, the shards
 // and the step that makes them. Donation takes the Value out of the State, for
 // all handles; what runs a step keeps only the Value. Gathering copies each
-// distinct box once. A new layout of the same view is pieced together shard by
-// shard; one of another view goes through the whole tensor, which is gathered
-// unless a rank has all of it.
+// distinct box once. A new layout is pieced together shard by shard; one of
+// another view in the refinement of both (CommonView.h).
 //
 // Cost: copying a handle copies a pointer; reading, sharing or donating takes
 // the State's lock once and, to read a shard, copies the pointers to all. Only
 // gathering, a new layout and memory of the caller's copy bytes: each element
-// once, twice by way of the whole tensor. A new layout compares each box of
-// this process with the boxes of all ranks that have a shard.
+// once. A new layout compares each box of this process with the boxes of all
+// ranks that have a shard.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +24,7 @@
 
 #include "CopyBox.h"
 #include "LargeMemory.h"
+#include "whale/ProgramFormat/CommonView.h"
 #include "whale/ProgramFormat/Pieces.h"
 #include "whale/Runtime/Types.h"
 
@@ -61,9 +61,9 @@ std::shared_ptr<Buffer> Buffer::allocate(int64_t bytes) {
   return buffer;
 }
 
-void *Buffer::host() const {
-  if (std::shared_ptr<DeviceCopy> copy = std::atomic_load(&onDevice))
-    copy->bring(data.get());
+void *Buffer::host(int64_t begin, int64_t end) const {
+  if (std::shared_ptr<Backing> source = std::atomic_load(&backing))
+    source->bring(data.get(), begin, end);
   return data.get();
 }
 
@@ -121,6 +121,17 @@ Array Array::fromShards(DType dtype, Shape shape,
   return make(std::make_shared<ArrayType>(
                   ArrayType{dtype, std::move(shape), std::move(layout)}),
               std::make_shared<Value>(Value{nullptr, std::move(shards)}));
+}
+
+Array Array::fromFiles(DType dtype, Shape shape,
+                       std::shared_ptr<const Layout> layout,
+                       std::vector<std::shared_ptr<Buffer>> pieces) {
+  assert(pieces.size() == layout->boxes.size() && "one piece per box");
+  auto type = std::make_shared<ArrayType>(
+      ArrayType{dtype, std::move(shape), std::move(layout)});
+  type->isInFiles = true;
+  return make(std::move(type),
+              std::make_shared<Value>(Value{nullptr, std::move(pieces)}));
 }
 
 Array Array::ofStep(std::shared_ptr<const ArrayType> type,
@@ -206,13 +217,22 @@ void Array::wait(const AskInterrupted &interrupted) const {
 DType Array::dtype() const { return state->type->dtype; }
 const Shape &Array::shape() const { return state->type->shape; }
 const Layout &Array::layout() const { return state->layout(); }
+bool Array::isInFiles() const { return state->type->isInFiles; }
+
+bool Array::isLaidOutAs(const std::shared_ptr<const Layout> &layout) const {
+  return state->type->isLaidOutAs(layout);
+}
 
 int64_t Array::bytes() const {
   return elementCount(shape()) * byteSize(dtype());
 }
 
+std::shared_ptr<Buffer> Array::heldShard(size_t rank) const {
+  return state->readShards().at(rank);
+}
+
 std::shared_ptr<Buffer> Array::shard(size_t rank) const {
-  std::shared_ptr<Buffer> shard = state->readShards().at(rank);
+  std::shared_ptr<Buffer> shard = heldShard(rank);
   if (shard)
     shard->host();
   return shard;
@@ -247,8 +267,10 @@ static void copyTo(void *out, const Box &box, const Layout &layout,
   };
   for (const auto &[holder, part] : piecesOf(box, layout, holders, first)) {
     const Box &from = *layout.boxes[holder];
-    copyBox(out, box.size, startIn(box, part), shards[holder]->host(),
-            from.size, startIn(from, part), part.size, bytes);
+    auto [begin, end] = rangeIn(from, part);
+    copyBox(out, box.size, startIn(box, part),
+            shards[holder]->host(begin * bytes, end * bytes), from.size,
+            startIn(from, part), part.size, bytes);
   }
 }
 
@@ -259,31 +281,76 @@ void Array::toHost(void *out) const {
          byteSize(dtype()));
 }
 
+namespace {
+/// Shards as parts of boxes of another view.
+class UnlikeView {
+public:
+  UnlikeView(const Layout &layout, const Shape &view,
+             const std::vector<std::shared_ptr<Buffer>> &shards);
+  /// Copies a box of the other view, as the function above.
+  void copyTo(void *out, const Box &box, int64_t bytes) const;
+
+private:
+  const Shape &view;
+  /// Has the parts of all shards in the refinement of both views.
+  Layout refined;
+  std::vector<format::RefinedBox> parts;
+  /// By part, its shard.
+  std::vector<const Buffer *> holders;
+  std::vector<size_t> numbers;
+};
+} // namespace
+
+UnlikeView::UnlikeView(const Layout &layout, const Shape &view,
+                       const std::vector<std::shared_ptr<Buffer>> &shards)
+    : view(view), refined{format::commonView(layout.view, view), {}} {
+  for (size_t i = 0; i < shards.size(); ++i) {
+    if (!shards[i])
+      continue;
+    for (format::RefinedBox &part :
+         format::refine(*layout.boxes[i], layout.view, refined.view)) {
+      numbers.push_back(parts.size());
+      refined.boxes.push_back(part.box);
+      holders.push_back(shards[i].get());
+      parts.push_back(std::move(part));
+    }
+  }
+}
+
+void UnlikeView::copyTo(void *out, const Box &box, int64_t bytes) const {
+  auto first = [](const Box &, std::span<const size_t> having) {
+    return having.front();
+  };
+  auto placeIn = [](const format::RefinedBox &part, const Box &piece) {
+    int64_t place = part.offset;
+    for (size_t d = 0; d < piece.start.size(); ++d)
+      place += (piece.start[d] - part.box.start[d]) * part.strides[d];
+    return place;
+  };
+  for (const format::RefinedBox &to : format::refine(box, view, refined.view))
+    for (const auto &[number, piece] :
+         format::piecesOf(to.box, refined, numbers, first)) {
+      const format::RefinedBox &from = parts[number];
+      int64_t begin = placeIn(from, piece), end = begin + 1;
+      for (size_t d = 0; d < piece.size.size(); ++d)
+        end += (piece.size[d] - 1) * from.strides[d];
+      auto *data = static_cast<char *>(
+          holders[number]->host(begin * bytes, end * bytes));
+      copyStrided(static_cast<char *>(out) + placeIn(to, piece) * bytes,
+                  to.strides, data + begin * bytes, from.strides, piece.size,
+                  bytes);
+    }
+}
+
 Array Array::relayout(const std::shared_ptr<const Layout> &layout,
                       const std::vector<int64_t> *ranks) const {
-  if (state->type->isLaidOutAs(layout))
+  if (isLaidOutAs(layout))
     return *this;
   auto shards = state->readShards();
   checkAll(state->layout(), shards);
-  Layout host;
-  const Layout *source = &state->layout();
-  if (source->view != layout->view) {
-    // Views that cut the tensor differently meet in the whole tensor.
-    host = Layout::whole(layout->view);
-    if (const void *whole = wholeData()) {
-      auto buffer = std::make_shared<Buffer>();
-      buffer->data =
-          std::shared_ptr<void>(std::make_shared<decltype(shards)>(shards),
-                                const_cast<void *>(whole));
-      buffer->bytes = bytes();
-      shards = {buffer};
-    } else {
-      auto buffer = Buffer::allocate(bytes());
-      toHost(buffer->data.get());
-      shards = {buffer};
-    }
-    source = &host;
-  }
+  std::optional<UnlikeView> unlike;
+  if (state->layout().view != layout->view)
+    unlike.emplace(state->layout(), layout->view, shards);
   // Replicas on ranks of one process still get memory of their own: a program
   // may take a shard over and write to it.
   std::vector<std::shared_ptr<Buffer>> result(layout->boxes.size());
@@ -292,7 +359,11 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout,
         box &&
         (!ranks || std::ranges::count(*ranks, static_cast<int64_t>(i)))) {
       result[i] = Buffer::allocate(box->elements() * byteSize(dtype()));
-      copyTo(result[i]->data.get(), *box, *source, shards, byteSize(dtype()));
+      void *out = result[i]->data.get();
+      if (unlike)
+        unlike->copyTo(out, *box, byteSize(dtype()));
+      else
+        copyTo(out, *box, state->layout(), shards, byteSize(dtype()));
     }
   return fromShards(dtype(), shape(), layout, std::move(result));
 }

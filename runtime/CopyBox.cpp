@@ -13,41 +13,31 @@
 
 namespace whale::runtime {
 
-void copyBox(void *dst, std::span<const int64_t> dstShape,
-             std::span<const int64_t> dstStart, const void *src,
-             std::span<const int64_t> srcShape,
-             std::span<const int64_t> srcStart, std::span<const int64_t> size,
-             int64_t elementBytes) {
-  // Trailing dimensions that are whole on both sides make one run of bytes.
-  size_t rank = size.size();
-  int64_t dstOffset = 0, srcOffset = 0;
-  int64_t dstStride = elementBytes, srcStride = elementBytes;
+void copyStrided(void *dst, std::span<const int64_t> dstStrides,
+                 const void *src, std::span<const int64_t> srcStrides,
+                 std::span<const int64_t> size, int64_t elementBytes) {
+  // Trailing dimensions without gaps on both sides make one run of bytes.
   int64_t run = elementBytes;
   bool contiguous = true;
   struct Loop {
     int64_t count, dstStride, srcStride;
   };
   std::vector<Loop> loops;
-  for (size_t i = rank; i-- > 0;) {
-    dstOffset += dstStart[i] * dstStride;
-    srcOffset += srcStart[i] * srcStride;
+  for (size_t i = size.size(); i-- > 0;) {
+    if (size[i] == 0)
+      return;
+    if (size[i] == 1)
+      continue;
+    int64_t dstStride = dstStrides[i] * elementBytes,
+            srcStride = srcStrides[i] * elementBytes;
+    contiguous &= dstStride == run && srcStride == run;
     if (contiguous)
       run *= size[i];
-    else if (size[i] != 1)
+    else
       loops.push_back({size[i], dstStride, srcStride});
-    if (size[i] != dstShape[i] || size[i] != srcShape[i])
-      contiguous = false;
-    dstStride *= dstShape[i];
-    srcStride *= srcShape[i];
   }
-  if (run == 0)
-    return;
-  for (const Loop &loop : loops)
-    if (loop.count == 0)
-      return;
-
-  auto *to = static_cast<char *>(dst) + dstOffset;
-  auto *from = static_cast<const char *>(src) + srcOffset;
+  auto *to = static_cast<char *>(dst);
+  auto *from = static_cast<const char *>(src);
   if (loops.empty()) {
     std::memcpy(to, from, run);
     return;
@@ -71,6 +61,27 @@ void copyBox(void *dst, std::span<const int64_t> dstShape,
     if (d == loops.size())
       return;
   }
+}
+
+void copyBox(void *dst, std::span<const int64_t> dstShape,
+             std::span<const int64_t> dstStart, const void *src,
+             std::span<const int64_t> srcShape,
+             std::span<const int64_t> srcStart, std::span<const int64_t> size,
+             int64_t elementBytes) {
+  size_t rank = size.size();
+  std::vector<int64_t> dstStrides(rank), srcStrides(rank);
+  int64_t dstOffset = 0, srcOffset = 0, dstStride = 1, srcStride = 1;
+  for (size_t i = rank; i-- > 0;) {
+    dstStrides[i] = dstStride;
+    srcStrides[i] = srcStride;
+    dstOffset += dstStart[i] * dstStride;
+    srcOffset += srcStart[i] * srcStride;
+    dstStride *= dstShape[i];
+    srcStride *= srcShape[i];
+  }
+  copyStrided(static_cast<char *>(dst) + dstOffset * elementBytes, dstStrides,
+              static_cast<const char *>(src) + srcOffset * elementBytes,
+              srcStrides, size, elementBytes);
 }
 
 } // namespace whale::runtime

@@ -14,6 +14,12 @@
 
 namespace whale::runtime {
 
+/// Copies `size` elements between two buffers, whose elements lie so many
+/// elements apart along each dimension.
+void copyStrided(void *dst, std::span<const int64_t> dstStrides,
+                 const void *src, std::span<const int64_t> srcStrides,
+                 std::span<const int64_t> size, int64_t elementBytes);
+
 /// Copies a box of `size` between two dense row-major buffers of the shapes
 /// `dstShape` and `srcShape`, each from its own start.
 void copyBox(void *dst, std::span<const int64_t> dstShape,

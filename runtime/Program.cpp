@@ -68,11 +68,12 @@ static bool isInEachProcess(const Layout &layout, const Ranks &ranks) {
 Array Program::Engine::relayout(const Array &array,
                                 const std::shared_ptr<const Layout> &layout) {
   size_t ranks = layout->boxes.size();
-  if (array.layout() == *layout)
+  if (array.isLaidOutAs(layout))
     return array;
-  if (array.layout().boxes.size() != ranks
-          ? array.isComplete()
-          : isInEachProcess(array.layout(), executor.where()))
+  if (array.isInFiles() ||
+      (array.layout().boxes.size() != ranks
+           ? array.isComplete()
+           : isInEachProcess(array.layout(), executor.where())))
     return array.relayout(layout, localRanks());
   auto move = [&](const Array &from, const std::shared_ptr<const Layout> &to) {
     std::vector<std::shared_ptr<Buffer>> shards;

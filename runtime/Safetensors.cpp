@@ -265,9 +265,12 @@ void writeSafetensors(const std::filesystem::path &path,
   file.commit();
 }
 
-void writeSafetensors(system::FileWriter &file,
-                      const std::vector<TensorToWrite> &tensors) {
-  // Wide elements first, so that each tensor is aligned for its dtype.
+static int64_t bytesOf(const TensorToWrite &tensor) {
+  return elementCount(tensor.shape) * byteSize(tensor.dtype);
+}
+
+static std::vector<const TensorToWrite *>
+inOrder(const std::vector<TensorToWrite> &tensors) {
   std::vector<const TensorToWrite *> order;
   for (const TensorToWrite &tensor : tensors)
     order.push_back(&tensor);
@@ -275,12 +278,16 @@ void writeSafetensors(system::FileWriter &file,
     int64_t aBytes = byteSize(a->dtype), bBytes = byteSize(b->dtype);
     return aBytes != bBytes ? aBytes > bBytes : a < b;
   });
+  return order;
+}
 
+SafetensorsHeader makeHeader(const std::vector<TensorToWrite> &tensors) {
+  SafetensorsHeader header{{}, std::vector<int64_t>(tensors.size()), 0};
   std::string text;
   int64_t offset = 0;
-  for (const TensorToWrite *tensor : order) {
-    int64_t end =
-        offset + elementCount(tensor->shape) * byteSize(tensor->dtype);
+  for (const TensorToWrite *tensor : inOrder(tensors)) {
+    int64_t end = offset + bytesOf(*tensor);
+    header.offsets[static_cast<size_t>(tensor - tensors.data())] = offset;
     json entry = {{"dtype", safetensorsName(tensor->dtype)},
                   {"shape", safetensorsShape(tensor->dtype, tensor->shape)},
                   {"data_offsets", {offset, end}}};
@@ -294,10 +301,19 @@ void writeSafetensors(system::FileWriter &file,
   for (int i = 0; i < 8; ++i)
     prefix[i] = static_cast<char>(text.size() >> (8 * i));
 
-  file.write(prefix);
-  file.write(text);
-  for (const TensorToWrite *tensor : order) {
-    int64_t bytes = elementCount(tensor->shape) * byteSize(tensor->dtype);
+  header.text = prefix + text;
+  auto begin = static_cast<int64_t>(header.text.size());
+  for (int64_t &place : header.offsets)
+    place += begin;
+  header.bytes = begin + offset;
+  return header;
+}
+
+void writeSafetensors(system::FileWriter &file,
+                      const std::vector<TensorToWrite> &tensors) {
+  file.write(makeHeader(tensors).text);
+  for (const TensorToWrite *tensor : inOrder(tensors)) {
+    int64_t bytes = bytesOf(*tensor);
     auto buffer = Buffer::allocate(bytes);
     tensor->read(buffer->data.get());
     file.write(buffer->data.get(), bytes);

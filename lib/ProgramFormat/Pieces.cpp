@@ -21,6 +21,16 @@ Shape startIn(const Box &box, const Box &part) {
   return start;
 }
 
+std::pair<int64_t, int64_t> rangeIn(const Box &box, const Box &part) {
+  Shape first = startIn(box, part);
+  int64_t begin = 0, end = 0;
+  for (size_t d = 0; d < first.size(); ++d) {
+    begin = begin * box.size[d] + first[d];
+    end = end * box.size[d] + first[d] + part.size[d] - 1;
+  }
+  return {begin, end + 1};
+}
+
 namespace {
 /// A box that is cut along each dimension; its cells are counted in row-major
 /// order.

@@ -125,6 +125,13 @@ void FileWriter::flush() {
     fail(errno);
 }
 
+void FileWriter::sync() {
+  flush();
+  // What is no regular file has no place on a disk.
+  if (fsync(fileno(file)) != 0 && errno != EINVAL && errno != EROFS)
+    fail(errno);
+}
+
 void FileWriter::commit() {
   flush();
   if (std::fclose(std::exchange(file, nullptr)) != 0)
@@ -136,6 +143,17 @@ void FileWriter::commit() {
   } catch (const std::system_error &failure) {
     fail(failure.code().value());
   }
+}
+
+void syncDirectory(const std::filesystem::path &directory) {
+  int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Some file systems know no sync of directories.
+  bool isDone = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
+  int error = errno;
+  if (descriptor >= 0)
+    close(descriptor);
+  if (!isDone)
+    throw Error(directory.string() + ": " + std::strerror(error));
 }
 
 } // namespace whale::system

@@ -20,6 +20,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -102,6 +103,16 @@ static std::optional<NewBytes> shard(const Array &array, size_t rank,
   return NewBytes(bytes, {size}, owner);
 }
 
+/// As a manifest has them.
+static std::vector<std::optional<std::pair<Shape, Shape>>>
+boxesOf(const Array &array) {
+  std::vector<std::optional<std::pair<Shape, Shape>>> boxes;
+  for (const std::optional<Box> &box : array.layout().boxes)
+    boxes.push_back(box ? std::optional(std::pair(box->start, box->size))
+                        : std::nullopt);
+  return boxes;
+}
+
 static void wait(const Array &array, bool inMainThread) {
   letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
     array.wait(interrupted);
@@ -126,6 +137,9 @@ void whale::python::bindArray(nb::module_ &module) {
           "dtype",
           [](const Array &array) { return std::string(name(array.dtype())); })
       .def_prop_ro("shape", [](const Array &array) { return array.shape(); })
+      .def_prop_ro("view",
+                   [](const Array &array) { return array.layout().view; })
+      .def_prop_ro("boxes", boxesOf)
       .def_prop_ro("is_donated", &Array::isDonated)
       .def_prop_ro("fate", &Array::fate);
 }

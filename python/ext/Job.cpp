@@ -87,10 +87,18 @@ void whale::python::bindJob(nb::module_ &module) {
            "In a child of fork: it takes no part, and keeps this for good.");
   module.def("parse_address", parseAddress, nb::arg("text"),
              "The host and the port of \"host:port\", or None.");
-  module.def("run_processes", runProcesses, nb::arg("first"), nb::arg("count"),
-             nb::arg("total"), nb::arg("host"), nb::arg("port"),
-             nb::arg("arguments"), nb::arg("log_directory"),
-             "Starts this executable in several processes, and waits.");
+  module.def(
+      "run_processes",
+      [](int64_t first, int64_t count, int64_t total, const std::string &host,
+         int port, const std::vector<std::string> &arguments,
+         const std::string &logDirectory, int64_t restarts) {
+        return runProcesses({first, count, total, host, port, arguments,
+                             logDirectory, restarts});
+      },
+      nb::arg("first"), nb::arg("count"), nb::arg("total"), nb::arg("host"),
+      nb::arg("port"), nb::arg("arguments"), nb::arg("log_directory"),
+      nb::arg("restarts"),
+      "Starts this executable in several processes, and waits.");
   module.def("join", join, nb::arg("host"), nb::arg("port"),
              nb::arg("process").none(), nb::arg("processes").none(),
              nb::arg("progress_limit").none(), "Joins the other processes.");

@@ -39,6 +39,7 @@ NB_MODULE(_whale, module) {
   whale::python::bindArray(module);
   whale::python::bindArrayClass(module);
   whale::python::bindJob(module);
+  whale::python::bindCheckpoint(module);
   whale::python::bindProgram(module);
   whale::python::bindReport(module);
   whale::python::bindFiles(module);

@@ -20,6 +20,7 @@ namespace whale::python {
 void bindArray(nanobind::module_ &module);
 void bindArrayClass(nanobind::module_ &module);
 void bindJob(nanobind::module_ &module);
+void bindCheckpoint(nanobind::module_ &module);
 void bindFiles(nanobind::module_ &module);
 void bindProgram(nanobind::module_ &module);
 void bindReport(nanobind::module_ &module);

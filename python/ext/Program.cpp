@@ -210,6 +210,7 @@ void whale::python::bindProgram(nb::module_ &module) {
            nb::call_guard<nb::gil_scoped_release>(),
            "An argument of which the array has what is in this process.")
       .def("process_of", &Program::processOf, nb::arg("rank"))
+      .def_prop_ro("plan", &Program::plan)
       .def_prop_ro(
           "notes",
           [](const Program &program) {

@@ -8,6 +8,7 @@ from whale import versions  # isort: skip
 from whale import forks, interop
 from whale.api import jit
 from whale.array import Array, gather, to_jax
+from whale.checkpoints import Checkpointer
 from whale.config import Config, init
 from whale.distributed import init_distributed, process_count, process_index
 from whale.errors import (
@@ -34,6 +35,7 @@ __version__ = versions.VERSION
 
 __all__ = [
     "Array",
+    "Checkpointer",
     "CompileError",
     "Config",
     "Lowered",

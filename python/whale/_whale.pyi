@@ -50,6 +50,47 @@ class Array:
         Waits as `wait`.
         """
 
+    @property
+    def view(self) -> list[int]: ...
+    @property
+    def boxes(self) -> list[tuple[list[int], list[int]] | None]:
+        """By rank, as a manifest has them; of files by piece."""
+
+class Checkpoint:
+    """A checkpoint that is read."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def extra(self) -> str: ...
+    @property
+    def leaves(self) -> list[tuple[str, str, list[int], str]]:
+        """Name, element type, shape and implementation of keys of each."""
+
+    def array(self, leaf: int) -> Array: ...
+
+class Checkpointer:
+    """Saves and restores the states of a job; all methods are collective."""
+
+    def __init__(self, directory: str, keep: int, job: Any) -> None: ...
+    def save(
+        self,
+        step: int,
+        leaves: Sequence[tuple[str, str, Array]],
+        extra: str,
+        tree: str,
+        plan: str,
+    ) -> None:
+        """Copies the leaves (name, implementation of keys, array).
+
+        The others are JSON.
+        """
+
+    def restore(self, step: int | None) -> Checkpoint: ...
+    def latest(self) -> int | None: ...
+    def wait(self) -> None: ...
+    def any_of_us(self, mine: bool) -> bool: ...
+
 class ArrayClass:
     """Python's class of arrays, for calls of steps."""
 

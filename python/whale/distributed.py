@@ -25,6 +25,8 @@ from whale import native, steps
 from whale.errors import CompileError, RuntimeError
 
 _job: Any = None
+# What is to be completed together before a process leaves the others.
+_last: list[Callable[[], None]] = []
 # What ended this process, if an exception did.
 _failure: str | None = None
 
@@ -212,6 +214,17 @@ def all_gather(name: str, mine: bytes) -> list[bytes]:
     return native.guarded(_job.all_gather, name, mine)
 
 
+def complete_at_exit(call: Callable[[], None]) -> None:
+    """Has `call`, which may be collective, be called when a process ends."""
+    _last.append(call)
+
+
+@atexit.register
+def _complete() -> None:
+    while _last:
+        _last.pop()()
+
+
 def _remember(
     previous: Callable[..., Any],
 ) -> Callable[..., None]:
@@ -240,10 +253,12 @@ def _leave() -> None:
     """Waits for the others, or has them end with this process's exception."""
     try:
         if _failure is not None:
+            _last.clear()
             _job.fail(_failure)
         else:
             # Others may wait for what this process computes in them.
             steps.finish()
+            _complete()
             _job.leave()
     except native.extension().RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)

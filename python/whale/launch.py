@@ -41,6 +41,13 @@ def main(words: Sequence[str] | None = None) -> int:
         help="for what all but the first process of this host print",
     )
     parser.add_argument(
+        "--restarts",
+        type=int,
+        default=0,
+        metavar="R",
+        help="how often all are started again after one has failed",
+    )
+    parser.add_argument(
         "-m",
         dest="module",
         nargs=argparse.REMAINDER,
@@ -64,6 +71,8 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error(f"--node: {options.node!r} is no I/K")
     if options.nprocs < 1:
         parser.error("--nprocs: at least 1")
+    if options.restarts < 0:
+        parser.error("--restarts: at least 0")
     if options.coordinator:
         try:
             host, port = distributed.address(options.coordinator)
@@ -83,6 +92,7 @@ def main(words: Sequence[str] | None = None) -> int:
         *(int(nodes) * options.nprocs, host, port),
         [sys.executable, *command],
         options.log_dir,
+        options.restarts,
     )
     if status != 0:
         # Removes what a process that was killed has left.

@@ -331,11 +331,15 @@ void Server::challenge(Connection &connection, const std::string &said) {
   if (!connection.hello)
     return lose(connection);
   const Hello &hello = *connection.hello;
+  // This attempt has failed; a later one listens here soon.
+  if (hello.attempt > static_cast<uint64_t>(options.attempt))
+    return lose(connection);
   connection.saidHello = said;
   connection.challenge =
       FieldWriter().text(makeNonce()).text(options.program).take();
   if (hello.version == WHALE_VERSION_TEXT && hello.process < members.size() &&
-      hello.processes == members.size())
+      hello.processes == members.size() &&
+      hello.attempt == static_cast<uint64_t>(options.attempt))
     connection.process = static_cast<int64_t>(hello.process);
   std::string proof =
       prove(secret, "coordinator", connection.saidHello, connection.challenge);
@@ -363,6 +367,12 @@ void Server::greet(Connection &connection, const Frame &frame) {
   std::string place = placeOf(hello.host, hello.processId);
   std::string number = std::to_string(hello.process);
   std::string name = "process " + number + " (" + place + ")";
+  auto attempt = static_cast<uint64_t>(options.attempt);
+  // What is left of an attempt that has failed is no reason to fail again.
+  if (hello.attempt < attempt)
+    return refuse(name + " is of attempt " + std::to_string(hello.attempt + 1) +
+                  " of the job, which is at its attempt " +
+                  std::to_string(attempt + 1));
   if (!hello.failure.empty()) {
     mourn(connection, name);
     return lose(connection);

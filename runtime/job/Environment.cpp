@@ -90,6 +90,8 @@ std::optional<JobOptions> JobOptions::fromEnvironment() {
   if (const char *given = "WHALE_PROCESSES"; std::getenv(given)) {
     read(given, "WHALE_PROCESS");
     readAddress(options, nullptr, nullptr, given);
+    if (std::getenv("WHALE_ATTEMPT"))
+      options.attempt = readVariable("WHALE_ATTEMPT", given, most);
     if (options.process == 0 && std::getenv("WHALE_LISTENER")) {
       options.listener =
           static_cast<int>(readVariable("WHALE_LISTENER", given, most));

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <poll.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -27,7 +28,17 @@ Greeting::Greeting(const JobOptions &options, const std::string &secret,
     : options(options), end(end) {
   try {
     connect();
-    authenticate(secret, pid, failure);
+    while (!authenticate(secret, pid, failure)) {
+      // On another host the attempt before may not have ended yet.
+      constexpr std::chrono::milliseconds pause(100);
+      if (options.attempt == 0 || std::chrono::steady_clock::now() > end)
+        throw Error("the first process at " + place() +
+                    " has closed the connection");
+      close(socket);
+      std::this_thread::sleep_for(pause);
+      in.clear();
+      connect();
+    }
   } catch (...) {
     close(socket);
     throw;
@@ -56,8 +67,9 @@ void Greeting::connect() {
                 " cannot reach the first process at " + place() + ": " + what);
 }
 
-/// The fields of the answer of what may be the coordinator.
-std::string Greeting::readChallenge() {
+/// The fields of the answer of what may be the coordinator; nothing where it
+/// has closed the connection.
+std::optional<std::string> Greeting::readChallenge() {
   while (true) {
     bool isWrong = false;
     if (auto frame = decode(in, strangersBytes, isWrong);
@@ -76,8 +88,7 @@ std::string Greeting::readChallenge() {
     if (size < 0 && errno == EINTR)
       continue;
     if (size <= 0)
-      throw Error("the first process at " + place() +
-                  " has closed the connection");
+      return std::nullopt;
     in.append(buffer, size);
   }
 }
@@ -95,7 +106,8 @@ void Greeting::write(const std::string &bytes) {
   }
 }
 
-void Greeting::authenticate(const std::string &secret, int64_t pid,
+/// False where the first process does not want to hear this one.
+bool Greeting::authenticate(const std::string &secret, int64_t pid,
                             const std::string &failure) {
   std::string hello =
       Hello{.version = WHALE_VERSION_TEXT,
@@ -105,11 +117,14 @@ void Greeting::authenticate(const std::string &secret, int64_t pid,
             .host = hostName(),
             .processId = static_cast<uint64_t>(pid),
             .program = options.program,
+            .attempt = static_cast<uint64_t>(options.attempt),
             .failure = failure}
           .write();
   write(encode(Kind::Hello, hello));
-  std::string answer = readChallenge();
-  FieldReader fields(answer);
+  std::optional<std::string> answer = readChallenge();
+  if (!answer)
+    return false;
+  FieldReader fields(*answer);
   std::string nonce = fields.text(), program = fields.text(),
               proof = fields.text();
   std::string challenge = FieldWriter().text(nonce).text(program).take();
@@ -121,6 +136,7 @@ void Greeting::authenticate(const std::string &secret, int64_t pid,
   write(encode(
       Kind::Proof,
       FieldWriter().text(prove(secret, "process", hello, challenge)).take()));
+  return true;
 }
 
 } // namespace whale::runtime::job

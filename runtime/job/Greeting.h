@@ -12,6 +12,8 @@
 #include "whale/Runtime/Job.h"
 
 #include <chrono>
+#include <optional>
+#include <string>
 
 namespace whale::runtime::job {
 
@@ -35,9 +37,9 @@ public:
 
 private:
   void connect();
-  void authenticate(const std::string &secret, int64_t pid,
+  bool authenticate(const std::string &secret, int64_t pid,
                     const std::string &failure);
-  std::string readChallenge();
+  std::optional<std::string> readChallenge();
   void write(const std::string &bytes);
   std::string place() const;
 

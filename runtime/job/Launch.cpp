@@ -52,11 +52,9 @@ namespace {
 /// Ended by signals that this process passes on.
 volatile sig_atomic_t endingSignal = 0;
 
-/// What the processes of a host are started with.
-struct Launch {
-  int64_t first, count, total;
-  std::string host;
-  int port;
+/// What the processes of a host are started with, in one attempt.
+struct Launch : LaunchOptions {
+  int64_t attempt = 0;
   /// Of the first process of all; else -1.
   int listener = -1;
   /// A pipe for the numbers of those that have joined: where these are read,
@@ -64,8 +62,6 @@ struct Launch {
   int joined[2] = {-1, -1};
   /// What they run: a child of fork throws nothing.
   std::string program;
-  const std::vector<std::string> &arguments;
-  const std::string &logDirectory;
 };
 
 /// A process of this host.
@@ -165,6 +161,7 @@ void Child::become(const Launch &launch) const {
   setenv("WHALE_PROCESS", std::to_string(process).c_str(), 1);
   setenv("WHALE_HOST", launch.host.c_str(), 1);
   setenv("WHALE_PORT", std::to_string(launch.port).c_str(), 1);
+  setenv("WHALE_ATTEMPT", std::to_string(launch.attempt).c_str(), 1);
   setenv("WHALE_LAUNCHER", std::to_string(launch.joined[1]).c_str(), 1);
   fcntl(launch.joined[1], F_SETFD, 0);
   unsetenv("WHALE_LISTENER");
@@ -268,6 +265,7 @@ public:
     options.processes = launch.total;
     options.host = launch.host;
     options.port = launch.port;
+    options.attempt = launch.attempt;
     std::string what = child.lastError();
     if (what.empty())
       what = "it " + child.end();
@@ -353,8 +351,8 @@ static const Child *watch(const Launch &launch, std::list<Child> &children,
                           int &passedOn, bool &noneHasJoined) {
   using Clock = std::chrono::steady_clock;
   // The others end by themselves, with the error, once one has. After a signal
-  // they may have something to save.
-  constexpr std::chrono::seconds graceOfFailure(4), graceOfSignal(8);
+  // they may have a state to save.
+  constexpr std::chrono::seconds graceOfFailure(4), graceOfSignal(30);
   constexpr std::chrono::milliseconds pause(20);
   std::optional<Clock::time_point> failed;
   const Child *toTell = nullptr;
@@ -396,42 +394,30 @@ static const Child *watch(const Launch &launch, std::list<Child> &children,
   return toTell;
 }
 
-int runProcesses(int64_t first, int64_t count, int64_t total,
-                 const std::string &host, int port,
-                 const std::vector<std::string> &arguments,
-                 const std::string &logDirectory) {
-  if (count == total)
-    refuseOtherLaunchers();
-  // Where whoever has started this one ignores it, the end of a child would not
-  // be heard of.
-  std::signal(SIGCHLD, SIG_DFL);
-  Launch launch = {first,
-                   count,
-                   total,
-                   host,
-                   port,
-                   /*listener=*/-1,
-                   /*joined=*/{-1, -1},
-                   std::filesystem::read_symlink("/proc/self/exe"),
-                   arguments,
-                   logDirectory};
+namespace {
+/// How an attempt has ended.
+struct Attempt {
+  /// As runProcesses returns it.
+  int status;
+  /// Whether another one may end better.
+  bool mayBeRepeated = false;
+};
+} // namespace
+
+static Attempt runOnce(Launch launch) {
   if (pipe2(launch.joined, O_CLOEXEC | O_NONBLOCK) != 0)
     throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
-  if (first == 0) {
+  if (launch.first == 0) {
     // Listening before anybody is started, so that no port is guessed.
-    launch.listener = count == total ? job::listenOn(host, port)
-                                     : job::listenForOthers(host, port);
+    launch.listener = launch.count == launch.total
+                          ? job::listenOn(launch.host, launch.port)
+                          : job::listenForOthers(launch.host, launch.port);
     launch.port = job::portOf(launch.listener);
-  }
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action = {};
-    action.sa_handler = [](int signal) { endingSignal = signal; };
-    sigaction(signal, &action, nullptr);
   }
   std::list<Child> children;
   try {
-    for (int64_t i = 0; i < count; ++i)
-      children.emplace_back(launch, first + i);
+    for (int64_t i = 0; i < launch.count; ++i)
+      children.emplace_back(launch, launch.first + i);
   } catch (...) {
     for (const Child &child : children)
       child.signal(SIGKILL);
@@ -447,15 +433,15 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
   if (failed)
     SharedFiles::sweep();
   if (passedOn)
-    return -passedOn;
-  if (!failed && noneHasJoined && total > 1) {
+    return {-passedOn};
+  if (!failed && noneHasJoined && launch.total > 1) {
     std::cerr << "error: none of the processes has joined the others: each has "
                  "run all of the script by itself; call wh.init_distributed() "
                  "at its beginning\n";
-    return 1;
+    return {1};
   }
   if (!failed)
-    return 0;
+    return {0};
   for (const Child &child : children)
     if (std::string text = child.traceback(); !text.empty()) {
       std::cerr << child.name() + ":\n" + text;
@@ -464,7 +450,31 @@ int runProcesses(int64_t first, int64_t count, int64_t total,
   // Else the first of them has printed the job's error.
   if (!children.front().hasSaidWhy())
     std::cerr << "error: " + system::diagnosticLine(failed->failure()) + "\n";
-  return 1;
+  return {1, /*mayBeRepeated=*/true};
+}
+
+int runProcesses(const LaunchOptions &options) {
+  if (options.count == options.total)
+    refuseOtherLaunchers();
+  // Where whoever has started this one ignores it, the end of a child would not
+  // be heard of.
+  std::signal(SIGCHLD, SIG_DFL);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action = {};
+    action.sa_handler = [](int signal) { endingSignal = signal; };
+    sigaction(signal, &action, nullptr);
+  }
+  std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  for (int64_t attempt = 0;; ++attempt) {
+    Launch launch{options};
+    launch.attempt = attempt;
+    launch.program = program;
+    Attempt made = runOnce(std::move(launch));
+    if (!made.mayBeRepeated || attempt == options.restarts)
+      return made.status;
+    std::cerr << "remark: starting all processes again: attempt " << attempt + 2
+              << " of " << options.restarts + 1 << "\n";
+  }
 }
 
 } // namespace whale::runtime

@@ -19,6 +19,7 @@ std::string Hello::write() const {
       .text(host)
       .number(processId)
       .text(program)
+      .number(attempt)
       .text(failure)
       .take();
 }
@@ -33,6 +34,7 @@ std::optional<Hello> Hello::read(std::string_view bytes) {
   hello.host = fields.text();
   hello.processId = fields.number();
   hello.program = fields.text();
+  hello.attempt = fields.number();
   hello.failure = fields.text();
   return fields.isComplete() ? std::optional(hello) : std::nullopt;
 }

@@ -27,6 +27,8 @@ struct Hello {
   uint64_t processId = 0;
   /// The checksum of its program's manifest; may be empty.
   std::string program;
+  /// See JobOptions.
+  uint64_t attempt = 0;
   /// Of a launcher that speaks for a process that has ended before it had
   /// joined: why. Else empty.
   std::string failure;

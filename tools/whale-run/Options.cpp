@@ -66,6 +66,24 @@ void whale::runtime::addOptions(CLI::App &app, Options &options) {
                  "same part of a result")
       ->type_name("K")
       ->check(countUpTo(std::numeric_limits<int64_t>::max()));
+  CLI::Option *checkpoints =
+      app.add_option("--checkpoint-dir", options.checkpointDirectory,
+                     "A directory, of all processes, for checkpoints of what "
+                     "feeds the next step; SIGTERM saves one and ends the run");
+  app.add_option("--checkpoint-every", options.checkpointEvery,
+                 "Save a checkpoint every so many steps")
+      ->type_name("N")
+      ->needs(checkpoints)
+      ->check(countUpTo(std::numeric_limits<int64_t>::max()));
+  app.add_option("--keep", options.keep,
+                 "How many checkpoints are kept, the last ones (default: 3)")
+      ->type_name("K")
+      ->needs(checkpoints)
+      ->check(countUpTo(std::numeric_limits<int64_t>::max()));
+  app.add_flag("--resume", options.resumes,
+               "Go on from the last checkpoint, if there is one, until --steps "
+               "steps are done in all")
+      ->needs(checkpoints);
   app.add_option("--stats", options.stats,
                  "JSON file for the memory and communication of the last step");
   app.add_option("--trace", options.trace,
@@ -98,6 +116,13 @@ void whale::runtime::addOptions(CLI::App &app, Options &options) {
                  "With --coordinator: which of the hosts this is, from 0")
       ->needs(processes)
       ->type_name("I/K");
+  app.add_option("--restarts", options.restarts,
+                 "With --nprocs: how often all processes are started again "
+                 "after one has failed; with --resume they go on from the last "
+                 "checkpoint")
+      ->needs(processes)
+      ->type_name("R")
+      ->check(countUpTo(1 << 20));
   app.add_option("--transport", options.transport,
                  "What moves data between ranks: local (one process), ucx, mpi "
                  "or, between GPUs, nccl (default: nccl where each rank has a "

@@ -27,9 +27,12 @@ struct Options {
   int64_t threads = 0;
   bool profile = false;
   std::string coordinator, node, logDirectory;
-  int64_t processes = 0;
+  int64_t processes = 0, restarts = 0;
   std::string transport;
   std::optional<double> progressLimit;
+  std::string checkpointDirectory;
+  std::optional<int64_t> checkpointEvery, keep;
+  bool resumes = false;
 };
 
 /// Makes `app` put what it reads into `options`, which outlive it.

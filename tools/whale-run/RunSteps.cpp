@@ -33,11 +33,10 @@ static void checkReplicas(const Program &program,
   }
 }
 
-std::vector<Array> whale::runtime::runSteps(const Program &program,
-                                            const Inputs &inputs,
-                                            const Options &options,
-                                            RunOptions runOptions,
-                                            Measured &measured) {
+std::vector<Array>
+whale::runtime::runSteps(const Program &program, const Inputs &inputs,
+                         const Options &options, RunOptions runOptions,
+                         Checkpoints &checkpoints, Measured &measured) {
   std::vector<Array> arguments(program.arguments().size()), results;
   Submission running;
   using Clock = std::chrono::steady_clock;
@@ -56,8 +55,9 @@ std::vector<Array> whale::runtime::runSteps(const Program &program,
       measured.profile.add(running.costs->profile);
     running = {};
   };
-  for (int64_t step = 0; step < options.steps; ++step) {
-    if (step > 0)
+  int64_t first = checkpoints.resume(arguments);
+  for (int64_t step = first; step < options.steps; ++step) {
+    if (step > first)
       for (size_t i = 0; i < arguments.size(); ++i)
         if (auto result = program.arguments()[i].fedBy)
           arguments[i] = results[*result];
@@ -65,7 +65,8 @@ std::vector<Array> whale::runtime::runSteps(const Program &program,
     results.clear();
     inputs.fill(arguments, step);
     // The first of several steps has caches to fill.
-    runOptions.isProfiled = options.profile && (step > 0 || options.steps == 1);
+    runOptions.isProfiled =
+        options.profile && (step > first || options.steps == 1);
     runOptions.profilesOperations = runOptions.isProfiled;
     if (!options.trace.empty()) {
       runOptions.stats = &measured.stats;
@@ -83,8 +84,10 @@ std::vector<Array> whale::runtime::runSteps(const Program &program,
       finish();
       checkReplicas(program, results, step + 1);
     }
+    checkpoints.saveIfDue(step + 1, results);
   }
   finish();
+  checkpoints.wait();
   measured.stats.stepEnds = std::move(ends);
   return results;
 }

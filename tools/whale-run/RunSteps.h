@@ -9,6 +9,7 @@
 #ifndef WHALE_TOOLS_WHALERUN_RUNSTEPS_H
 #define WHALE_TOOLS_WHALERUN_RUNSTEPS_H
 
+#include "Checkpoints.h"
 #include "Inputs.h"
 #include "Options.h"
 #include "whale/Runtime/Job.h"
@@ -34,7 +35,7 @@ void checkFeedback(const Program &program, const Options &options);
 /// is handed over, with its part of the batch read and laid out. Throws Error.
 std::vector<Array> runSteps(const Program &program, const Inputs &inputs,
                             const Options &options, RunOptions runOptions,
-                            Measured &measured);
+                            Checkpoints &checkpoints, Measured &measured);
 
 /// The ranks that a process runs.
 std::vector<size_t> ranksOf(const Program &program, int64_t process);

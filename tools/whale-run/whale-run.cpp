@@ -70,7 +70,11 @@ static void agree(const Options &options, Job &job) {
              {"--network", network},
              {"--stats", isGiven(options.stats)},
              {"--trace", isGiven(options.trace)},
-             {"--profile", options.profile ? "given" : "none"}});
+             {"--profile", options.profile ? "given" : "none"},
+             {"--checkpoint-dir", isGiven(options.checkpointDirectory)},
+             {"--checkpoint-every",
+              std::to_string(options.checkpointEvery.value_or(0))},
+             {"--resume", options.resumes ? "given" : "none"}});
 }
 
 static void run(const Options &options, const std::shared_ptr<Job> &job) {
@@ -110,8 +114,9 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   if (!options.trace.empty())
     job->allGather("the beginning of traces", "");
   Measured measured;
+  Checkpoints checkpoints(program, options, job);
   std::vector<Array> results =
-      runSteps(program, *inputs, options, runOptions, measured);
+      runSteps(program, *inputs, options, runOptions, checkpoints, measured);
 
   std::string traceText;
   if (!options.trace.empty()) {
@@ -135,8 +140,7 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
 /// Starts the processes of this host, each with this one's arguments.
 static int runNode(const Options &options,
                    const std::vector<std::string> &arguments) {
-  std::string host = "127.0.0.1";
-  int port = 0;
+  LaunchOptions launch;
   int64_t node = 0, nodes = 1;
   if (options.coordinator.empty() != options.node.empty())
     throw Error("--coordinator and --node belong together");
@@ -145,14 +149,18 @@ static int runNode(const Options &options,
     if (!address)
       throw Error("--coordinator: '" + options.coordinator +
                   "' is no HOST:PORT");
-    std::tie(host, port) = *address;
+    std::tie(launch.host, launch.port) = *address;
     std::tie(node, nodes) = parseNode(options.node);
   }
   if (!options.logDirectory.empty())
     std::filesystem::create_directories(options.logDirectory);
-  int status = runProcesses(node * options.processes, options.processes,
-                            nodes * options.processes, host, port, arguments,
-                            options.logDirectory);
+  launch.first = node * options.processes;
+  launch.count = options.processes;
+  launch.total = nodes * options.processes;
+  launch.arguments = arguments;
+  launch.logDirectory = options.logDirectory;
+  launch.restarts = options.restarts;
+  int status = runProcesses(launch);
   if (status < 0) {
     std::signal(-status, SIG_DFL);
     std::raise(-status);
@@ -199,6 +207,11 @@ static void runProcess(const Options &options) {
     run(options, job);
     job->leave();
     return;
+  } catch (const Terminated &) {
+    job->leave();
+    // As without a checkpoint.
+    std::signal(SIGTERM, SIG_DFL);
+    std::raise(SIGTERM);
   } catch (const std::filesystem::filesystem_error &failure) {
     error = failure.path1().string() + ": " + failure.code().message();
   } catch (const std::bad_alloc &) {

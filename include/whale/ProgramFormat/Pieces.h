@@ -12,11 +12,16 @@
 #include "whale/ProgramFormat/Layout.h"
 
 #include <functional>
+#include <utility>
 
 namespace whale::format {
 
 /// Returns where `part`, a box inside of `box`, starts in that one's shard.
 Shape startIn(const Box &box, const Box &part);
+
+/// Returns the first element of `part`, which is not empty, in the shard of
+/// `box`, and one behind the last.
+std::pair<int64_t, int64_t> rangeIn(const Box &box, const Box &part);
 
 /// A part of a box, and who gives it.
 struct Piece {

@@ -13,7 +13,7 @@
 //
 // Cost: a copy of a handle copies a pointer. Reading, sharing and donating take
 // a lock once. Only gathering, another layout and memory that the caller keeps
-// copy bytes: each element once, or twice by way of the whole tensor.
+// copy bytes: each element once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,13 +29,14 @@
 
 namespace whale::runtime {
 
-/// The bytes of a shard in the memory of a device.
-class DeviceCopy {
+/// Where the bytes of a shard are, or come from: the memory of a device, or a
+/// file.
+class Backing {
 public:
-  virtual ~DeviceCopy() = default;
-  /// Brings them to the host's memory, unless that has the same. From any
-  /// thread.
-  virtual void bring(void *host) = 0;
+  virtual ~Backing() = default;
+  /// Brings the bytes from `begin` to `end` to the host's memory, unless that
+  /// has the same; perhaps others, too. From any thread.
+  virtual void bring(void *host, int64_t begin, int64_t end) = 0;
 };
 
 /// Memory of one shard. `writable` is false for memory that somebody else owns,
@@ -45,12 +46,14 @@ struct Buffer {
   std::shared_ptr<void> data;
   int64_t bytes = 0;
   bool writable = true;
-  /// Set where a device has the bytes, which then may be newer than those here.
-  /// Read and changed atomically: several programs may take one array.
-  mutable std::shared_ptr<DeviceCopy> onDevice = nullptr;
+  /// Set where the bytes here may not be the shard's yet. Read and changed
+  /// atomically: several programs may take one array.
+  mutable std::shared_ptr<Backing> backing = nullptr;
 
   /// `data`, once it has the shard's bytes.
-  void *host() const;
+  void *host() const { return host(0, bytes); }
+  /// `data`, once it has these of them.
+  void *host(int64_t begin, int64_t end) const;
 
   /// 64-byte aligned, uninitialized; throws Error naming the size when there is
   /// no memory.
@@ -64,9 +67,12 @@ struct ArrayType {
   DType dtype;
   Shape shape;
   std::shared_ptr<const Layout> layout;
+  /// Whether the boxes are those of files that every process sees, not of
+  /// ranks.
+  bool isInFiles = false;
 
   bool isLaidOutAs(const std::shared_ptr<const Layout> &other) const {
-    return layout == other || *layout == *other;
+    return !isInFiles && (layout == other || *layout == *other);
   }
 };
 
@@ -96,6 +102,11 @@ public:
                           std::shared_ptr<const Layout> layout,
                           std::vector<std::shared_ptr<Buffer>> shards);
 
+  /// The same of pieces of files that every process sees.
+  static Array fromFiles(DType dtype, Shape shape,
+                         std::shared_ptr<const Layout> layout,
+                         std::vector<std::shared_ptr<Buffer>> pieces);
+
   /// A result of `step`, which fills it.
   static Array ofStep(std::shared_ptr<const ArrayType> type,
                       std::shared_ptr<Step> step);
@@ -120,11 +131,17 @@ public:
   DType dtype() const;
   const Shape &shape() const;
   const Layout &layout() const;
+  /// See ArrayType.
+  bool isInFiles() const;
+  bool isLaidOutAs(const std::shared_ptr<const Layout> &layout) const;
   /// Bytes of the whole tensor.
   int64_t bytes() const;
 
-  /// The shard of a rank (null where it holds none); throws when donated.
+  /// The shard of a rank (null where it holds none), all of it in the host's
+  /// memory; throws when donated.
   std::shared_ptr<Buffer> shard(size_t rank) const;
+  /// The same, of which the caller brings what it reads (Buffer::host).
+  std::shared_ptr<Buffer> heldShard(size_t rank) const;
 
   /// Whether this process has all of it.
   bool isComplete() const;

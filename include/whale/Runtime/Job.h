@@ -40,6 +40,8 @@ struct JobOptions {
   /// A pipe to the launcher that has started this process, or -1: it hears from
   /// it that the process has joined.
   int launcher = -1;
+  /// How often the job was started before: processes of one attempt meet.
+  int64_t attempt = 0;
   /// Seconds until all processes must have joined.
   double joinLimit = 300;
   /// Seconds without progress that end the job; 0 for none, by default from
@@ -151,16 +153,27 @@ inline int64_t processOfRank(int64_t rank, int64_t ranks, int64_t processes) {
 std::optional<std::pair<std::string, int>>
 parseAddress(const std::string &text);
 
-/// Starts `count` processes of this program on this host, each with the
-/// arguments `arguments` and variables for `JobOptions::fromEnvironment`, and
-/// waits for them. Processes `first` to `first + count` of `total`. The output
-/// of the first of them goes where this one's goes; that of the others into
-/// files of `logDirectory`, where given. Returns the exit status: 0 if all have
-/// ended well, or minus the signal that has ended them. Throws Error.
-int runProcesses(int64_t first, int64_t count, int64_t total,
-                 const std::string &host, int port,
-                 const std::vector<std::string> &arguments,
-                 const std::string &logDirectory);
+/// What a launcher starts on its host.
+struct LaunchOptions {
+  /// Processes `first` to `first + count` of `total`.
+  int64_t first = 0, count = 1, total = 1;
+  /// Where the first of all listens; a port of 0 is any, on one host.
+  std::string host = "127.0.0.1";
+  int port = 0;
+  /// The arguments of each, from its own name on.
+  std::vector<std::string> arguments;
+  /// For what all but the first of this host print; empty for nothing.
+  std::string logDirectory;
+  /// How often all are started again after one has failed.
+  int64_t restarts = 0;
+};
+
+/// Starts processes of this program, with variables for
+/// `JobOptions::fromEnvironment`, and waits for them. The output of the first
+/// goes where this one's goes; errors are printed, of each attempt the first.
+/// Returns the exit status: 0 if all have ended well, or minus the signal that
+/// has ended them. Throws Error.
+int runProcesses(const LaunchOptions &options);
 
 /// The file of a directory for logs that a process writes to.
 std::string logFile(const std::string &directory, int64_t process);

@@ -79,6 +79,18 @@ struct TensorToWrite {
   std::function<void(void *)> read;
 };
 
+/// What a file has in front of its tensors, and where they lie.
+struct SafetensorsHeader {
+  std::string text;
+  /// Of each tensor, in the file.
+  std::vector<int64_t> offsets;
+  /// Of the whole file.
+  int64_t bytes;
+};
+
+/// Tensors of wide elements come first, so that each is aligned for its dtype.
+SafetensorsHeader makeHeader(const std::vector<TensorToWrite> &tensors);
+
 /// Writes a whole file, without committing it.
 void writeSafetensors(system::FileWriter &file,
                       const std::vector<TensorToWrite> &tensors);

@@ -53,6 +53,8 @@ public:
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// Everything is on its way to the disk: only `commit` can still fail.
   void flush();
+  /// Returns when everything is on the disk.
+  void sync();
   void commit();
 
 private:
@@ -63,6 +65,9 @@ private:
   std::optional<Staging> staging;
   FILE *file = nullptr;
 };
+
+/// Returns when the names in a directory are on the disk.
+void syncDirectory(const std::filesystem::path &directory);
 
 } // namespace whale::system
 

@@ -183,7 +183,7 @@ void CpuDevice::bind(BufferTable &table, std::span<const Region> regions) {
     }
     void *data = region.isOfArray ? buffer->host() : buffer->data.get();
     if (region.isOfArray && region.isWritten)
-      std::atomic_store(&buffer->onDevice, {});
+      std::atomic_store(&buffer->backing, {});
     addresses.push_back(static_cast<char *>(data) + region.offset);
   }
 }

@@ -95,7 +95,7 @@ void ArrayCopy::setNewer() {
   isNewer = true;
 }
 
-void ArrayCopy::bring(void *host) {
+void ArrayCopy::bring(void *host, int64_t, int64_t) {
   std::lock_guard lock(mutex);
   if (!isNewer)
     return;

@@ -59,7 +59,7 @@ private:
 };
 
 /// The bytes of an array's shard on a GPU.
-class ArrayCopy : public DeviceCopy {
+class ArrayCopy : public Backing {
 public:
   ArrayCopy(std::shared_ptr<ArrayMemory> owner, void *memory, int64_t bytes)
       : memory(memory), bytes(bytes), owner(std::move(owner)) {}
@@ -68,7 +68,7 @@ public:
   bool isOf(const Gpu &gpu) const { return owner->gpu->sharesWith(gpu); }
   /// What is there is newer than what the host has.
   void setNewer();
-  void bring(void *host) override;
+  void bring(void *host, int64_t begin, int64_t end) override;
 
   void *const memory;
   const int64_t bytes;

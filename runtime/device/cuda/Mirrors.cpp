@@ -25,7 +25,7 @@ namespace whale::runtime::cuda {
 /// Finds the memory of a mirror that has none, if its array is here.
 void Mirrors::find(const Buffer &buffer, Mirror &mirror) {
   auto known =
-      std::dynamic_pointer_cast<ArrayCopy>(std::atomic_load(&buffer.onDevice));
+      std::dynamic_pointer_cast<ArrayCopy>(std::atomic_load(&buffer.backing));
   mirror.isHere = known && known->isOf(*gpu);
   if (mirror.isHere)
     mirror.copy = std::move(known);
@@ -236,8 +236,7 @@ std::vector<std::shared_ptr<ArrayCopy>> Mirrors::bringBack(Stream stream) {
     }
     if (mirror.isWritten)
       mirror.copy->setNewer();
-    std::atomic_store(&buffer->onDevice,
-                      std::shared_ptr<DeviceCopy>(mirror.copy));
+    std::atomic_store(&buffer->backing, std::shared_ptr<Backing>(mirror.copy));
     arrays.push_back(mirror.copy);
   }
   dropArrays();

@@ -1,0 +1,310 @@
+"""``wh.Checkpointer``: training states on disk, apart from any plan.
+
+In: a tree of arrays, laid out by any program, and a directory that all
+processes share. Out: a directory for each saved step (docs/checkpoints.md). No
+element is written twice, and a restored tree reads only what the ranks of the
+program that takes it need. All methods are collective: with several processes
+each of them calls them with the same arguments, in one order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import signal
+import threading
+import weakref
+from typing import Any
+
+import jax
+import numpy as np
+
+from whale import distributed, native
+from whale.array import Array, Kind
+from whale.errors import RuntimeError
+from whale.program import host_handle
+from whale.signature import Leaf, host_value
+from whale.tracebacks import api_boundary
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _FileKind(Kind):
+    """What an array has whose parts are in files that each process sees."""
+
+    is_in_files = True
+    is_fully_addressable = True  # type: ignore[assignment]
+    is_here = True  # type: ignore[assignment]
+
+
+class Checkpointer:
+    """Saves the states of a training run, and reads them under any plan.
+
+    ::
+
+        checkpointer = wh.Checkpointer("checkpoints", every=100)
+        if checkpointer.latest() is not None:
+            state = checkpointer.restore(state)
+        for number in range(checkpointer.latest() or 0, 1000):
+            state, loss = step(state, batch(number))
+            if checkpointer.is_due(number + 1):
+                checkpointer.save(number + 1, state)
+        checkpointer.wait()
+
+    Args:
+        directory: where checkpoints go, on a file system that all processes
+            see. The first save makes it.
+        keep: so many complete checkpoints are kept, the last ones.
+        every: steps from one checkpoint to the next, for `is_due`.
+
+    Raises:
+        ValueError: where `keep` or `every` is below 1.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        keep: int = 3,
+        every: int | None = None,
+    ) -> None:
+        for name, value in (("keep", keep), ("every", every)):
+            if value is not None and (
+                isinstance(value, bool)
+                or not isinstance(value, int)
+                or value < 1
+            ):
+                raise ValueError(f"{name} must be at least 1, got {value!r}")
+        self._directory = os.path.abspath(directory)
+        self._every = every
+        self._native = native.extension().Checkpointer(
+            self._directory, keep, distributed.job()
+        )
+        self._extra: Any = {}
+        _live[next(_count)] = self
+
+    @property
+    def extra(self) -> Any:
+        """What the checkpoint that was restored last has beside its tree."""
+        return self._extra
+
+    def __repr__(self) -> str:
+        return f"<Checkpointer of {self._directory}>"
+
+    @api_boundary
+    def save(self, step: int, tree: Any, extra: Any = None) -> None:
+        """Saves a tree; returns once it is copied, and writes it meanwhile.
+
+        Waits for the save before. After SIGTERM, it returns when the checkpoint
+        is complete, and ends the process with `SystemExit`.
+
+        Args:
+            step: how many steps were done: later than `latest()`.
+            tree: arrays and numbers: parameters, the optimizer's state, keys.
+            extra: what JSON can hold, ``{}`` if left out: where the data are,
+                for instance.
+
+        Raises:
+            TypeError: where JSON cannot hold `extra`, or a leaf is no array.
+            RuntimeError: in all processes, where one cannot save, or could not
+                complete the save before; the last complete checkpoint stays.
+        """
+        leaves = []
+        plan = "null"
+        for name, value in _named_leaves(tree):
+            if isinstance(value, Array):
+                if value.kind.program is not None:
+                    plan = value.kind.program.plan
+                leaves.append((name, value.kind.key or "", value.handle()))
+                continue
+            leaf = _leaf_of(name, value)
+            handle = host_handle(host_value(value, leaf), leaf)
+            leaves.append((name, leaf.key or "", handle))
+        structure = json.dumps(str(jax.tree.structure(tree)))
+        try:
+            text = json.dumps({} if extra is None else extra, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"extra: {error}") from None
+        native.guarded(
+            self._native.save, int(step), leaves, text, structure, plan
+        )
+        if _is_terminated.is_set():
+            self.wait()
+            raise SystemExit(128 + signal.SIGTERM)
+
+    def is_due(self, step: int) -> bool:
+        """Whether the state after `step` steps is to be saved.
+
+        Every so many steps, and after SIGTERM, which then does not end the
+        process: the next save does. The same answer in all processes.
+        """
+        _watch_termination()
+        if self._every is not None and step % self._every == 0:
+            return True
+        mine = _is_terminated.is_set()
+        if distributed.job() is None:
+            return mine
+        due: bool = native.guarded(self._native.any_of_us, mine)
+        if due:
+            _is_terminated.set()
+        return due
+
+    @api_boundary
+    def latest(self) -> int | None:
+        """The last complete step; None where there is none.
+
+        Raises:
+            RuntimeError: where the directory cannot be read.
+        """
+        found: int | None = native.guarded(self._native.latest)
+        return found
+
+    @api_boundary
+    def restore(self, tree_like: Any, step: int | None = None) -> Any:
+        """The tree of a checkpoint, by default of the last one.
+
+        Nothing of it is read yet: a program that takes its arrays reads what
+        its ranks need, and checks that.
+
+        Args:
+            tree_like: a tree of the same structure, with arrays, numbers or
+                `jax.ShapeDtypeStruct`s.
+            step: of the checkpoint.
+
+        Returns:
+            the tree, with a `wh.Array` in place of each array; NumPy's arrays
+            and numbers are given back as such.
+
+        Raises:
+            RuntimeError: in all processes, where there is no checkpoint, or it
+                is damaged or of another tree: the leaf that differs is named.
+        """
+        checkpoint = native.guarded(self._native.restore, step)
+        numbers = {
+            name: number for number, (name, *_) in enumerate(checkpoint.leaves)
+        }
+        restored = []
+        for name, value in _named_leaves(tree_like):
+            leaf = _leaf_of(name, value)
+            if name not in numbers:
+                raise RuntimeError(
+                    f"{self._directory}: the checkpoint of step "
+                    f"{checkpoint.step} has no {name!r}"
+                )
+            number = numbers.pop(name)
+            _check(self._directory, leaf, checkpoint.leaves[number])
+            restored.append(
+                _like(value, _array(checkpoint.array(number), leaf))
+            )
+        if numbers:
+            raise RuntimeError(
+                f"{self._directory}: the checkpoint of step {checkpoint.step} "
+                f"has {next(iter(numbers))!r}, which the tree has not"
+            )
+        self._extra = json.loads(checkpoint.extra)
+        return jax.tree.unflatten(jax.tree.structure(tree_like), restored)
+
+    @api_boundary
+    def wait(self) -> None:
+        """Returns when the last save is complete.
+
+        Raises:
+            RuntimeError: in all processes, where one could not write.
+        """
+        native.guarded(self._native.wait)
+
+
+def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
+    """The leaves of a tree with their paths: ``params.layers.0.w``."""
+    paths = jax.tree_util.tree_flatten_with_path(tree)[0]
+    keystr = jax.tree_util.keystr
+    names = [
+        keystr(path, simple=True, separator=".") or "state" for path, _ in paths
+    ]
+    # Keys with points in them may read as two.
+    if len(set(names)) != len(names):
+        names = [keystr(path) for path, _ in paths]
+    return [(name, value) for name, (_, value) in zip(names, paths)]
+
+
+def _leaf_of(name: str, value: Any) -> Leaf:
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return Leaf.of(value, name)
+    try:
+        aval = jax.api_util.shaped_abstractify(value)
+        return Leaf.of(
+            jax.ShapeDtypeStruct(
+                aval.shape, aval.dtype, weak_type=aval.weak_type
+            ),
+            name,
+        )
+    except (TypeError, OverflowError) as error:
+        raise TypeError(f"{name!r} is no array: {error}") from None
+
+
+def _check(directory: str, leaf: Leaf, found: Any) -> None:
+    """Compares a leaf of the tree with that of a checkpoint."""
+    _, dtype, shape, key = found
+
+    def described(dtype: str, shape: Any, key: str | None) -> str:
+        return f"{dtype}{list(shape)}" + (f" of keys {key}" if key else "")
+
+    wanted = described(leaf.dtype, leaf.shape, leaf.key)
+    saved = described(dtype, shape, key)
+    if wanted != saved:
+        raise RuntimeError(
+            f"{directory}: {leaf.label!r} is {saved} in the checkpoint, and "
+            f"{wanted} in the tree"
+        )
+
+
+def _array(handle: Any, leaf: Leaf) -> Array:
+    entry = {"view": handle.view, "boxes": handle.boxes}
+    return Array(handle, _FileKind(leaf.aval, leaf.key, entry, None))
+
+
+def _like(value: Any, array: Array) -> Any:
+    """The restored array as the value in its place is."""
+    if isinstance(value, (bool, int, float, complex)):
+        return type(value)(np.asarray(array)[()])
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.array(array) if value.shape else np.asarray(array)[()]
+    return array
+
+
+# Those that may still write, in the order in which they were made: what is
+# collective has one order in all processes.
+_live: weakref.WeakValueDictionary[int, Checkpointer] = (
+    weakref.WeakValueDictionary()
+)
+_count = itertools.count()
+_is_terminated = threading.Event()
+
+
+def _finish() -> None:
+    """Completes what is being saved; what fails was not waited for."""
+    for _, checkpointer in sorted(_live.items()):
+        with contextlib.suppress(RuntimeError):
+            checkpointer.wait()
+
+
+distributed.complete_at_exit(_finish)
+
+
+def _watch_termination() -> None:
+    """Has SIGTERM be noticed by `is_due`, unless the script handles it.
+
+    A second one ends the process.
+    """
+    if (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        and not _is_terminated.is_set()
+    ):
+        signal.signal(signal.SIGTERM, _note_termination)
+
+
+def _note_termination(*_: object) -> None:
+    _is_terminated.set()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
