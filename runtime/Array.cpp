@@ -24,7 +24,7 @@
 
 #include "CopyBox.h"
 #include "LargeMemory.h"
-#include "whale/ProgramFormat/CommonView.h"
+#include "whale/ProgramFormat/Exchange.h"
 #include "whale/ProgramFormat/Pieces.h"
 #include "whale/Runtime/Types.h"
 
@@ -281,65 +281,31 @@ void Array::toHost(void *out) const {
          byteSize(dtype()));
 }
 
-namespace {
-/// Shards as parts of boxes of another view.
-class UnlikeView {
-public:
-  UnlikeView(const Layout &layout, const Shape &view,
-             const std::vector<std::shared_ptr<Buffer>> &shards);
-  /// Copies a box of the other view, as the function above.
-  void copyTo(void *out, const Box &box, int64_t bytes) const;
-
-private:
-  const Shape &view;
-  /// Has the parts of all shards in the refinement of both views.
-  Layout refined;
-  std::vector<format::RefinedBox> parts;
-  /// By part, its shard.
-  std::vector<const Buffer *> holders;
-  std::vector<size_t> numbers;
-};
-} // namespace
-
-UnlikeView::UnlikeView(const Layout &layout, const Shape &view,
-                       const std::vector<std::shared_ptr<Buffer>> &shards)
-    : view(view), refined{format::commonView(layout.view, view), {}} {
-  for (size_t i = 0; i < shards.size(); ++i) {
-    if (!shards[i])
-      continue;
-    for (format::RefinedBox &part :
-         format::refine(*layout.boxes[i], layout.view, refined.view)) {
-      numbers.push_back(parts.size());
-      refined.boxes.push_back(part.box);
-      holders.push_back(shards[i].get());
-      parts.push_back(std::move(part));
-    }
+/// Copies boxes of another view from shards of this process.
+static void copyUnlike(const std::vector<std::shared_ptr<Buffer>> &to,
+                       const Layout &toLayout,
+                       const std::vector<std::shared_ptr<Buffer>> &from,
+                       Layout fromLayout, int64_t bytes) {
+  for (size_t i = 0; i < from.size(); ++i)
+    if (!from[i])
+      fromLayout.boxes[i].reset();
+  Layout wanted = toLayout;
+  for (size_t i = 0; i < to.size(); ++i)
+    if (!to[i])
+      wanted.boxes[i].reset();
+  format::Move move{
+      bytes, fromLayout, wanted, {}, std::vector<int64_t>(to.size())};
+  for (const format::MovedPiece &piece :
+       format::exchangeOf({&move, 1}, std::vector<unsigned>{0})) {
+    int64_t begin = piece.fromOffset, end = begin + 1;
+    for (size_t d = 0; d < piece.size.size(); ++d)
+      end += (piece.size[d] - 1) * piece.fromStrides[d];
+    auto *source = static_cast<char *>(
+        from[piece.owner]->host(begin * bytes, end * bytes));
+    auto *target = static_cast<char *>(to[piece.receiver]->data.get());
+    copyStrided(target + piece.toOffset * bytes, piece.toStrides,
+                source + begin * bytes, piece.fromStrides, piece.size, bytes);
   }
-}
-
-void UnlikeView::copyTo(void *out, const Box &box, int64_t bytes) const {
-  auto first = [](const Box &, std::span<const size_t> having) {
-    return having.front();
-  };
-  auto placeIn = [](const format::RefinedBox &part, const Box &piece) {
-    int64_t place = part.offset;
-    for (size_t d = 0; d < piece.start.size(); ++d)
-      place += (piece.start[d] - part.box.start[d]) * part.strides[d];
-    return place;
-  };
-  for (const format::RefinedBox &to : format::refine(box, view, refined.view))
-    for (const auto &[number, piece] :
-         format::piecesOf(to.box, refined, numbers, first)) {
-      const format::RefinedBox &from = parts[number];
-      int64_t begin = placeIn(from, piece), end = begin + 1;
-      for (size_t d = 0; d < piece.size.size(); ++d)
-        end += (piece.size[d] - 1) * from.strides[d];
-      auto *data = static_cast<char *>(
-          holders[number]->host(begin * bytes, end * bytes));
-      copyStrided(static_cast<char *>(out) + placeIn(to, piece) * bytes,
-                  to.strides, data + begin * bytes, from.strides, piece.size,
-                  bytes);
-    }
 }
 
 Array Array::relayout(const std::shared_ptr<const Layout> &layout,
@@ -348,9 +314,7 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout,
     return *this;
   auto shards = state->readShards();
   checkAll(state->layout(), shards);
-  std::optional<UnlikeView> unlike;
-  if (state->layout().view != layout->view)
-    unlike.emplace(state->layout(), layout->view, shards);
+  bool isUnlike = state->layout().view != layout->view;
   // Replicas on ranks of one process still get memory of their own: a program
   // may take a shard over and write to it.
   std::vector<std::shared_ptr<Buffer>> result(layout->boxes.size());
@@ -359,12 +323,12 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout,
         box &&
         (!ranks || std::ranges::count(*ranks, static_cast<int64_t>(i)))) {
       result[i] = Buffer::allocate(box->elements() * byteSize(dtype()));
-      void *out = result[i]->data.get();
-      if (unlike)
-        unlike->copyTo(out, *box, byteSize(dtype()));
-      else
-        copyTo(out, *box, state->layout(), shards, byteSize(dtype()));
+      if (!isUnlike)
+        copyTo(result[i]->data.get(), *box, state->layout(), shards,
+               byteSize(dtype()));
     }
+  if (isUnlike)
+    copyUnlike(result, *layout, shards, state->layout(), byteSize(dtype()));
   return fromShards(dtype(), shape(), layout, std::move(result));
 }
 

@@ -46,11 +46,15 @@ namespace whale::runtime {
 
 /// Whether each process has all of an array, as far as its layout says: what
 /// one process finds, all do.
-static bool isInEachProcess(const Layout &layout, const Ranks &ranks) {
-  int64_t processes = ranks.job ? ranks.job->processes() : 1;
+static bool isInEachProcess(const Layout &layout, const Ranks &place) {
+  int64_t processes = place.job ? place.job->processes() : 1;
+  auto ranks = static_cast<int64_t>(layout.boxes.size());
+  // What a host has, all have.
+  if (processes == 1 || ranks == 1)
+    return true;
   // Each with the processes that hold it.
   std::vector<std::pair<const Box *, std::set<int64_t>>> boxes;
-  for (size_t rank = 0; rank < layout.boxes.size(); ++rank) {
+  for (int64_t rank = 0; rank < ranks; ++rank) {
     if (!layout.boxes[rank])
       continue;
     const Box &box = *layout.boxes[rank];
@@ -58,41 +62,48 @@ static bool isInEachProcess(const Layout &layout, const Ranks &ranks) {
         boxes, [&](const auto &each) { return *each.first == box; });
     if (it == boxes.end())
       it = boxes.insert(it, {&box, {}});
-    it->second.insert(ranks.processOf[rank]);
+    it->second.insert(processOfRank(rank, ranks, processes));
   }
   return std::ranges::all_of(boxes, [&](const auto &each) {
     return static_cast<int64_t>(each.second.size()) == processes;
   });
 }
 
-Array Program::Engine::relayout(const Array &array,
-                                const std::shared_ptr<const Layout> &layout) {
-  size_t ranks = layout->boxes.size();
-  if (array.isLaidOutAs(layout))
-    return array;
-  if (array.isInFiles() ||
-      (array.layout().boxes.size() != ranks
-           ? array.isComplete()
-           : isInEachProcess(array.layout(), executor.where())))
-    return array.relayout(layout, localRanks());
-  auto move = [&](const Array &from, const std::shared_ptr<const Layout> &to) {
-    std::vector<std::shared_ptr<Buffer>> shards;
-    for (size_t rank = 0; rank < ranks; ++rank)
-      shards.push_back(from.shard(rank));
-    return Array::fromShards(
-        from.dtype(), from.shape(), to,
-        executor.relayout(from.dtype(), from.layout(), *to, shards));
-  };
-  if (array.layout().boxes.size() != ranks)
-    throw Error("an array of another program is in other processes: gather it "
-                "first");
-  if (array.layout().view == layout->view)
-    return move(array, layout);
-  // Views that cut the tensor differently meet in the whole tensor.
-  auto whole = std::make_shared<Layout>();
-  whole->view = array.layout().view;
-  whole->boxes.assign(ranks, Box::whole(whole->view));
-  return move(array, whole).relayout(layout, localRanks());
+std::vector<Array> Program::Engine::relayout(
+    std::vector<Array> arrays,
+    std::span<const std::shared_ptr<const Layout>> layouts) {
+  std::vector<size_t> numbers;
+  std::vector<ArrayMove> moves;
+  std::vector<Executor::Shards> sources;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    Array &array = arrays[i];
+    if (array.isLaidOutAs(layouts[i]))
+      continue;
+    if (array.isInFiles() ||
+        isInEachProcess(array.layout(), executor.where())) {
+      array = array.relayout(layouts[i], localRanks());
+      continue;
+    }
+    numbers.push_back(i);
+    moves.push_back({byteSize(array.dtype()),
+                     std::make_shared<Layout>(array.layout()), layouts[i]});
+    Executor::Shards &shards = sources.emplace_back();
+    for (size_t rank = 0; rank < array.layout().boxes.size(); ++rank)
+      shards.push_back(array.heldShard(rank));
+  }
+  if (moves.empty())
+    return arrays;
+  std::vector<std::pair<DType, Shape>> types;
+  for (size_t i : numbers) {
+    types.emplace_back(arrays[i].dtype(), arrays[i].shape());
+    arrays[i] = Array();
+  }
+  std::vector<Executor::Shards> results =
+      executor.exchange(moves, std::move(sources));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    arrays[numbers[i]] = Array::fromShards(types[i].first, types[i].second,
+                                           moves[i].to, std::move(results[i]));
+  return arrays;
 }
 
 std::optional<int64_t> Program::Engine::firstMissing(
@@ -391,18 +402,31 @@ Array Program::gather(const Array &array, bool everywhere,
     if (rank == 0 ||
         (everywhere && ranks.processOf[rank] != ranks.processOf[rank - 1]))
       wanted->boxes[rank] = Box::whole(wanted->view);
-  // Steps that were submitted before may move data, too: all processes do it
-  // in one order.
+  std::shared_ptr<const Layout> layout = wanted;
+  Array whole = moveInTurn({array}, {layout}, interrupted)[0];
+  return everywhere || ranks.isLocal(0) ? whole : Array();
+}
+
+/// Steps that were submitted before may move data, too: all processes do it in
+/// one order.
+std::vector<Array>
+Program::moveInTurn(std::vector<Array> arrays,
+                    std::vector<std::shared_ptr<const Layout>> layouts,
+                    const AskInterrupted &interrupted) const {
+  Engine &engine = state->getEngine();
   StepQueue::Place place = engine.queue.reserve(interrupted);
-  std::vector<std::shared_ptr<Step>> before = {array.step()};
+  std::vector<std::shared_ptr<Step>> before;
+  for (const Array &array : arrays)
+    before.push_back(array.step());
   std::shared_ptr<Step> step = Step::create(before, [](const char *) {});
-  auto whole = std::make_shared<Array>();
+  auto moved = std::make_shared<std::vector<Array>>(std::move(arrays));
   engine.queue.push(std::move(place), step, [=, &engine] {
     engine.queue.settle();
     try {
-      array.wait([step] { return step->isUnwanted(); });
+      for (const Array &array : *moved)
+        array.wait([step] { return step->isUnwanted(); });
       std::lock_guard lock(engine.mutex);
-      *whole = engine.relayout(array, wanted);
+      *moved = engine.relayout(std::move(*moved), layouts);
       if (step->claim())
         step->publish();
     } catch (const Interrupted &) {
@@ -413,7 +437,63 @@ Array Program::gather(const Array &array, bool everywhere,
     return StepQueue::TryEnd();
   });
   step->wait(interrupted);
-  return everywhere || ranks.isLocal(0) ? *whole : Array();
+  return std::move(*moved);
+}
+
+std::vector<Array> Program::move(std::span<const Array> arrays,
+                                 std::span<const size_t> arguments,
+                                 const AskInterrupted &interrupted) const {
+  const std::shared_ptr<Job> &job = state->options.job;
+  std::vector<std::shared_ptr<const Layout>> layouts;
+  // Until all have found nothing wrong, nobody gives anything up.
+  auto prepare = [&] {
+    std::vector<Parameter> parameters;
+    for (size_t argument : arguments)
+      parameters.push_back(this->arguments().at(argument));
+    checkArguments(parameters, arrays);
+    std::string names;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      arrays[i].wait(interrupted);
+      layouts.push_back(parameters[i].layout);
+      names += parameters[i].name + " " + toString(arrays[i].layout().view) +
+               " of " + std::to_string(arrays[i].layout().boxes.size()) + "; ";
+      for (int64_t rank : state->getEngine().executor.where().local)
+        if (const std::optional<Box> &box = parameters[i].layout->boxes[rank])
+          bytes += box->elements() * byteSize(parameters[i].dtype);
+    }
+    // Given back at once, but there is so much.
+    Buffer::allocate(bytes);
+    return state->bound->title + ": " + names;
+  };
+  if (!job || job->processes() == 1) {
+    prepare();
+  } else {
+    std::string mine;
+    try {
+      mine = "+" + prepare();
+    } catch (const Interrupted &) {
+      throw;
+    } catch (const std::exception &error) {
+      mine = "!" + job->name() + ": " + error.what();
+    }
+    std::vector<std::string> all = job->allGather("a move of arrays", mine);
+    for (const std::string &each : all)
+      if (each.starts_with("!"))
+        throw Error(each.substr(1));
+    for (size_t process = 1; process < all.size(); ++process)
+      if (all[process] != all[0])
+        throw Error("process " + std::to_string(process) +
+                    " moves other arrays than process 0: " +
+                    all[process].substr(1) + " instead of " + all[0].substr(1));
+  }
+  // The contents go on; the caller's handles have nothing any more.
+  std::vector<Array> taken;
+  for (const Array &array : arrays)
+    taken.push_back(array.contents().array());
+  for (const Array &array : arrays)
+    array.donate("moved to another program");
+  return moveInTurn(std::move(taken), std::move(layouts), interrupted);
 }
 
 void Program::checkReplicas(std::span<const Array> results) const {

@@ -41,9 +41,11 @@ struct Program::Engine {
     return ranks.job ? ranks.job->fail(what) : what;
   }
 
-  /// The array in another layout, which may take it from other processes.
-  Array relayout(const Array &array,
-                 const std::shared_ptr<const Layout> &layout);
+  /// Arrays, each in the layout beside it, which may take them from other
+  /// processes, in one exchange. What only the caller has is freed on the way.
+  std::vector<Array>
+  relayout(std::vector<Array> arrays,
+           std::span<const std::shared_ptr<const Layout>> layouts);
   /// The first rank of this process without a shard that it should have.
   std::optional<int64_t>
   firstMissing(const Layout &layout,

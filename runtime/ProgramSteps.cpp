@@ -86,6 +86,7 @@ struct Program::Work {
 private:
   template <typename Action>
   bool tryOr(Action action);
+  void moveArguments(std::span<const size_t> numbers);
   Bindings compute();
   void end();
   void release();
@@ -163,6 +164,19 @@ void Program::Work::release() {
   state.reset();
 }
 
+/// Lays out arguments, by their numbers, as the program wants them.
+void Program::Work::moveArguments(std::span<const size_t> numbers) {
+  std::vector<Array> arrays;
+  std::vector<std::shared_ptr<const Layout>> layouts;
+  for (size_t i : numbers) {
+    arrays.push_back(std::exchange(arguments[i], {}).array());
+    layouts.push_back(state->bound->program.arguments[i].layout);
+  }
+  arrays = engine.relayout(std::move(arrays), layouts);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    arguments[numbers[i]] = arrays[i].contents();
+}
+
 Bindings Program::Work::compute() {
   if (step->isUnwanted())
     throw Interrupted("the run was interrupted");
@@ -173,9 +187,10 @@ Bindings Program::Work::compute() {
     return isInterrupted || step->isUnwanted();
   };
   Bindings inputs, outputs;
+  std::vector<size_t> elsewhere;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::shared_ptr<const Layout> &layout = program.arguments[i].layout;
-    ArrayContents contents = std::move(arguments[i]);
+    ArrayContents &contents = arguments[i];
     std::shared_ptr<Step> left = queue.left();
     if (left && contents.step() == left && contents.isLaidOutAs(layout)) {
       before = left;
@@ -186,7 +201,13 @@ Bindings Program::Work::compute() {
       contents.wait(isUnwanted);
     }
     if (!contents.isLaidOutAs(layout))
-      contents = engine.relayout(contents.array(), layout).contents();
+      elsewhere.push_back(i);
+  }
+  if (!elsewhere.empty())
+    moveArguments(elsewhere);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::shared_ptr<const Layout> &layout = program.arguments[i].layout;
+    ArrayContents contents = std::move(arguments[i]);
     inputs.push_back(contents.release());
     if (std::optional<int64_t> rank =
             engine.firstMissing(*layout, inputs.back()))

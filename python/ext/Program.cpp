@@ -87,6 +87,17 @@ static Array gather(const Program &program, const Array &array,
   return whole;
 }
 
+static std::vector<Array> move(const Program &program,
+                               const std::vector<Array> &arrays,
+                               const std::vector<size_t> &arguments,
+                               bool inMainThread) {
+  std::vector<Array> moved;
+  letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
+    moved = program.move(arrays, arguments, interrupted);
+  });
+  return moved;
+}
+
 namespace {
 /// A step that may still run.
 struct PythonStep {
@@ -206,6 +217,9 @@ void whale::python::bindProgram(nb::module_ &module) {
            nb::arg("python").none() = nb::none())
       .def("gather", gather, nb::arg("array"), nb::arg("in_main_thread"),
            "Collective: the whole array, in all processes.")
+      .def("move", move, nb::arg("arrays"), nb::arg("arguments"),
+           nb::arg("in_main_thread"),
+           "Collective: the arrays as these arguments want them.")
       .def("place", &Program::place, nb::arg("argument"), nb::arg("array"),
            nb::call_guard<nb::gil_scoped_release>(),
            "An argument of which the array has what is in this process.")

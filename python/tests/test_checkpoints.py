@@ -140,6 +140,41 @@ def test_trained_on_under_another_plan(steps, tmp_path, first, second):
     same_bits(after, jax.jit(plain)(jax.jit(plain)(make(), X)[0], X)[0])
 
 
+def test_moved_to_another_plan(steps):
+    first, second = steps["uneven"], steps["sharded"]
+    state, _ = first(make(), X)
+    lowered = second.lower(state, X)
+    expected = jax.tree.map(
+        np.asarray, (state.w, state.moments, jax.random.key_data(state.key))
+    )
+    kept = state.moments[0]
+    moved = wh.move(state, lowered, "state")
+    same_bits(
+        (moved.w, moved.moments, jax.random.key_data(moved.key)), expected
+    )
+    assert moved.w["down"].placement.parts != state.w["down"].placement.parts
+    with pytest.raises(wh.RuntimeError, match="moved to another program"):
+        np.asarray(kept + 1)
+    after, _ = second(moved, X)
+    back = wh.move(after, first.lower(after, X), 0)
+    same_bits(first(back, X)[0], jax.jit(plain)(after_all(3), X)[0])
+
+    # What cannot be moved is where it was.
+    with pytest.raises(ValueError, match="has 6 leaves, not 2"):
+        wh.move(moved.w, lowered, 0)
+    other = moved._replace(count=jnp.zeros(3, jnp.int32))
+    with pytest.raises(wh.RuntimeError, match="must have shape"):
+        wh.move(other, lowered, 0)
+
+
+def after_all(count):
+    """The state after so many steps but one, by `jax.jit`."""
+    state = make()
+    for _ in range(count - 1):
+        state, _ = jax.jit(plain)(state, X)
+    return state
+
+
 def test_leaves_of_all_kinds(tmp_path):
     tree = {
         "numbers": (3, 2.5, True),
@@ -400,6 +435,63 @@ def test_restarts_of_several_hosts(tmp_path):
         assert host.returncode == 0, errors
         assert "attempt 2 of 4" in errors
     np.testing.assert_array_equal(np.load(tmp_path / "w.npy"), expected(12))
+
+
+def test_moves_between_processes(tmp_path):
+    """Unlike layouts and views, in one exchange; errors leave all in place."""
+    path = tmp_path / "script.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            import numpy as np, jax, jax.numpy as jnp
+            import whale as wh
+
+            wh.init_distributed()
+
+            def step(state, strategy):
+                with strategy():
+                    x = {k: v + 1 for k, v in state.items()}
+                    return x, x["a"].sum()
+
+            def make(strategy, ranks):
+                return wh.jit(
+                    lambda state: step(state, strategy), cluster=ranks
+                )
+
+            first, second = make(wh.replicate, 4), make(wh.split, 3)
+            state = {
+                "a": np.arange(60, dtype=np.float32).reshape(6, 10),
+                "b": np.arange(7, dtype=np.int32),
+            }
+            one, _ = first(state)
+            two = wh.move(one, second.lower(one), 0)
+            assert two["a"].placement.ranks == (0, 1, 2)
+            three, total = second(two)
+            four, _ = first(wh.move(three, first.lower(three), "state"))
+            for name in state:
+                whole = np.asarray(wh.gather(four[name]))
+                np.testing.assert_array_equal(whole, state[name] + 3)
+            # One process has another array.
+            bad = dict(four)
+            if wh.process_index() == 1:
+                bad["b"] = np.zeros(3, np.int32)
+            try:
+                wh.move(bad, second.lower(four), 0)
+            except (wh.RuntimeError, ValueError) as error:
+                assert "process 1" in str(error), error
+            else:
+                raise AssertionError("moved what does not fit")
+            five, _ = first(four)
+            whole = np.asarray(wh.gather(five["a"]))
+            np.testing.assert_array_equal(whole, state["a"] + 4)
+            print("all right")
+            """
+        )
+    )
+    process = start(path, 2)
+    output, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, errors
+    assert output == "all right\n"
 
 
 def test_a_directory_that_is_not_shared(tmp_path):

@@ -18,7 +18,7 @@ from whale.errors import (
     WhaleWarning,
 )
 from whale.loops import loop
-from whale.lowering import Lowered, from_local_data
+from whale.lowering import Lowered, from_local_data, move
 from whale.nnx_steps import nnx_jit
 from whale.patterns import scopes
 from whale.placement import Placement
@@ -54,6 +54,7 @@ __all__ = [
     "jit",
     "load",
     "loop",
+    "move",
     "nnx_jit",
     "pipeline",
     "process_count",

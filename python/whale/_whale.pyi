@@ -178,6 +178,17 @@ class Program:
     ) -> tuple[list[Any], str, Profile]:
         """Runs a step and waits: its results, costs as JSON, and profile."""
 
+    def move(
+        self,
+        arrays: Sequence[Array],
+        arguments: Sequence[int],
+        in_main_thread: bool,
+    ) -> list[Array]:
+        """The arrays as these arguments want them; they are taken over.
+
+        Collective. Where one process raises, all do, and nothing has changed.
+        """
+
     def describe(self, profile: Profile) -> str:
         """Where the time of a step went, as text."""
 

@@ -25,8 +25,8 @@ import numpy as np
 from whale import distributed, native
 from whale.array import Array, Kind
 from whale.errors import RuntimeError
-from whale.program import host_handle
-from whale.signature import Leaf, host_value
+from whale.program import array_handle
+from whale.signature import Leaf
 from whale.tracebacks import api_boundary
 
 
@@ -113,14 +113,10 @@ class Checkpointer:
         leaves = []
         plan = "null"
         for name, value in _named_leaves(tree):
-            if isinstance(value, Array):
-                if value.kind.program is not None:
-                    plan = value.kind.program.plan
-                leaves.append((name, value.kind.key or "", value.handle()))
-                continue
-            leaf = _leaf_of(name, value)
-            handle = host_handle(host_value(value, leaf), leaf)
-            leaves.append((name, leaf.key or "", handle))
+            if isinstance(value, Array) and value.kind.program is not None:
+                plan = value.kind.program.plan
+            key = Leaf.of_value(value, name).key or ""
+            leaves.append((name, key, array_handle(value, name)))
         structure = json.dumps(str(jax.tree.structure(tree)))
         try:
             text = json.dumps({} if extra is None else extra, allow_nan=False)
@@ -186,7 +182,7 @@ class Checkpointer:
         }
         restored = []
         for name, value in _named_leaves(tree_like):
-            leaf = _leaf_of(name, value)
+            leaf = Leaf.of_value(value, name)
             if name not in numbers:
                 raise RuntimeError(
                     f"{self._directory}: the checkpoint of step "
@@ -226,21 +222,6 @@ def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
     if len(set(names)) != len(names):
         names = [keystr(path) for path, _ in paths]
     return [(name, value) for name, (_, value) in zip(names, paths)]
-
-
-def _leaf_of(name: str, value: Any) -> Leaf:
-    if isinstance(value, jax.ShapeDtypeStruct):
-        return Leaf.of(value, name)
-    try:
-        aval = jax.api_util.shaped_abstractify(value)
-        return Leaf.of(
-            jax.ShapeDtypeStruct(
-                aval.shape, aval.dtype, weak_type=aval.weak_type
-            ),
-            name,
-        )
-    except (TypeError, OverflowError) as error:
-        raise TypeError(f"{name!r} is no array: {error}") from None
 
 
 def _check(directory: str, leaf: Leaf, found: Any) -> None:

@@ -263,8 +263,10 @@ class Lowered:
             if leaf.batch_dim is not None
         ]
 
-    def place(self, argument: str | int, local: Any) -> Any:
-        """What `from_local_data` gives for an argument."""
+    def _paired(
+        self, argument: str | int, values: list[Any]
+    ) -> list[tuple[int, Argument, Any]]:
+        """The leaves of an argument with their values."""
         if isinstance(argument, str):
             argument = self._owner.of_name(argument)
         leaves = [
@@ -274,14 +276,30 @@ class Lowered:
         ]
         if not leaves:
             raise ValueError(f"the step has no argument {argument!r}")
-        values, tree = jax.tree.flatten(local)
         if len(values) != len(leaves):
             raise ValueError(
                 f"argument {argument!r} has {len(leaves)} leaves, not "
                 f"{len(values)}"
             )
+        return [(*leaf, value) for leaf, value in zip(leaves, values)]
+
+    def move(self, argument: str | int, tree: Any) -> Any:
+        """What `wh.move` gives for an argument."""
+        values, structure = jax.tree.flatten(tree)
+        pairs = self._paired(argument, values)
+        return jax.tree.unflatten(
+            structure,
+            self.program().move(
+                [index for index, _, _ in pairs],
+                [value for _, _, value in pairs],
+            ),
+        )
+
+    def place(self, argument: str | int, local: Any) -> Any:
+        """What `from_local_data` gives for an argument."""
+        values, tree = jax.tree.flatten(local)
         placed = []
-        for (index, leaf), rows in zip(leaves, values):
+        for index, leaf, rows in self._paired(argument, values):
             if leaf.batch_dim is None:
                 raise ValueError(
                     f"{leaf.label} is no part of the batch: give it as a "
@@ -313,6 +331,29 @@ def from_local_data(local: Any, lowered: Lowered, argument: str | int) -> Any:
             are no part of the batch.
     """
     return lowered.place(argument, local)
+
+
+def move(tree: Any, lowered: Lowered, argument: str | int = 0) -> Any:
+    """The arrays as an argument of another step wants them, in one exchange.
+
+    Collective, at a boundary of steps: first all processes check what they were
+    given and that there is memory for it, and agree; where one cannot, all
+    raise its error, and every array is as before. Then the arrays are taken
+    over, as by a step to which they are donated. The step that takes them next
+    moves nothing.
+
+    Args:
+        tree: arrays, as the argument has them, that any step has computed,
+            under any plan, or that a `Checkpointer` has restored.
+        lowered: the step, from ``wh.jit(...).lower(...)``; it is compiled if
+            need be.
+        argument: its position, or its name.
+
+    Raises:
+        ValueError: where the argument has other leaves.
+        RuntimeError: in all processes, where one cannot take part.
+    """
+    return lowered.move(argument, tree)
 
 
 def lower(

@@ -309,6 +309,23 @@ class Program:
             results[index] = np.zeros(shape, jax.dtypes.float0)
         return out_tree.unflatten(results)
 
+    def move(self, indices: list[int], values: list[Any]) -> list[Array]:
+        """The values as these leaves of the arguments want them."""
+        leaves = [self._signature.arguments[index] for index in indices]
+        # As they are: what does not fit is found together with the others.
+        handles = [
+            array_handle(value, leaf.label)
+            for value, leaf in zip(values, leaves)
+        ]
+        moved = native.waited(self.native.move, handles, indices)
+        return [
+            Array(
+                handle,
+                Kind(leaf.aval, leaf.key, self.entries[index], self.native),
+            )
+            for handle, leaf, index in zip(moved, leaves, indices)
+        ]
+
     def _host_handle(self, index: int, value: Any) -> Any:
         leaf = self._signature.arguments[index]
         return host_handle(host_value(value, leaf), leaf)
@@ -403,6 +420,18 @@ def host_handle(host: np.ndarray, leaf: Leaf) -> Any:
         element_name(host.dtype),
         list(leaf.shape),
     )
+
+
+def array_handle(value: Any, label: str) -> Any:
+    """The extension's array for any array or number.
+
+    Raises:
+        TypeError: where it is none.
+    """
+    if isinstance(value, Array):
+        return value.handle()
+    leaf = Leaf.of_value(value, label)
+    return host_handle(host_value(value, leaf), leaf)
 
 
 def load(path: str | os.PathLike[str]) -> Program:

@@ -153,6 +153,24 @@ class Leaf:
         )
 
     @staticmethod
+    def of_value(value: Any, label: str) -> Leaf:
+        """The leaf for an array, a number, or what describes an array.
+
+        Raises:
+            TypeError: where it is none of these.
+        """
+        if isinstance(value, jax.ShapeDtypeStruct):
+            return Leaf.of(value, label)
+        try:
+            aval = jax.api_util.shaped_abstractify(value)
+        except (TypeError, OverflowError) as error:
+            raise TypeError(f"{label!r} is no array: {error}") from None
+        weak = bool(getattr(aval, "weak_type", False))
+        return Leaf.of(
+            jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=weak), label
+        )
+
+    @staticmethod
     def from_json(data: Any) -> Leaf:
         """Reads a leaf back.
 

@@ -31,6 +31,8 @@
 #include "executor/SlowRank.h"
 #include "executor/StepSize.h"
 
+#include <list>
+
 namespace whale::runtime {
 
 /// The shards of the arguments or the results: by parameter, then by rank.
@@ -38,6 +40,18 @@ using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 
 /// How a run may overlap with those before and behind it, where a device takes
 /// a run behind another one.
+/// An array that goes from the layout of a program to that of another one.
+struct ArrayMove {
+  int64_t elementBytes;
+  std::shared_ptr<const Layout> from, to;
+
+  bool operator==(const ArrayMove &other) const {
+    return elementBytes == other.elementBytes &&
+           (from == other.from || *from == *other.from) &&
+           (to == other.to || *to == *other.to);
+  }
+};
+
 struct Overlap {
   /// Lets the run before come to its end, which gives memory back.
   std::function<void()> settle;
@@ -69,11 +83,12 @@ public:
   /// over, and statistics lack its times.
   Bindings run(Bindings arguments, Bindings results, const RunOptions &options,
                std::shared_ptr<Overlap> overlap = nullptr);
-  /// Brings shards, by rank, from one layout to another. Collective where there
-  /// are several processes.
+  /// Brings arrays, each as its shards by rank, from one layout to another, in
+  /// one exchange; sources that only the caller has given are freed on the way.
+  /// Collective where there are several processes.
   using Shards = std::vector<std::shared_ptr<Buffer>>;
-  Shards relayout(DType dtype, const Layout &from, const Layout &to,
-                  const Shards &shards);
+  std::vector<Shards> exchange(std::span<const ArrayMove> moves,
+                               std::vector<Shards> sources);
   /// Whether a rank is still in an instruction of an interrupted run.
   bool isBusy();
 
@@ -86,7 +101,8 @@ public:
   std::string describe(const Profile &profile);
 
 private:
-  int64_t relayoutChannel(DType dtype, const Layout &from, const Layout &to);
+  struct ExchangePlan;
+  const ExchangePlan &planExchange(std::span<const ArrayMove> moves);
   /// What the ranks of a run hold, also when nobody waits for them any more.
   struct Step {
     Bindings arguments, results;
@@ -233,13 +249,8 @@ private:
   std::vector<std::string> rankNames;
   std::vector<std::map<size_t, int64_t>> arenaBytes;
   std::atomic<bool> isInStep = false, isInRelayout = false;
-  /// The relayouts so far.
-  struct Relayout {
-    DType dtype;
-    Layout from, to;
-    int64_t channel;
-  };
-  std::vector<Relayout> relayouts;
+  /// Those that were made so far.
+  std::list<ExchangePlan> exchanges;
   /// Whether memory is left to the transport; see `abandon`.
   bool isAbandoned = false;
   /// Whether `run` is at work, and nobody may give back ranks' memory.

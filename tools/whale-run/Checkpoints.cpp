@@ -30,9 +30,8 @@ static void watchTermination() {
   sigaction(SIGTERM, &action, &before);
 }
 
-Checkpoints::Checkpoints(const Program &program, const Options &options,
-                         std::shared_ptr<Job> job)
-    : program(program), options(options), job(std::move(job)) {
+Checkpoints::Checkpoints(const Options &options, std::shared_ptr<Job> job)
+    : options(options), job(std::move(job)) {
   if (options.checkpointDirectory.empty())
     return;
   checkpointer.emplace(CheckpointerOptions{
@@ -40,7 +39,9 @@ Checkpoints::Checkpoints(const Program &program, const Options &options,
   watchTermination();
 }
 
-int64_t Checkpoints::resume(std::vector<Array> &arguments) {
+int64_t
+Checkpoints::resume(std::vector<Array> &arguments,
+                    const std::function<Program(int64_t step)> &programOf) {
   if (!options.resumes)
     return 0;
   if (!checkpointer->latest()) {
@@ -58,6 +59,7 @@ int64_t Checkpoints::resume(std::vector<Array> &arguments) {
   if (manifest.step >= options.steps)
     throw Error(where + " has nothing left to do of --steps=" +
                 std::to_string(options.steps));
+  const Program program = programOf(manifest.step);
   std::map<std::string, size_t> leaves;
   for (size_t i = 0; i < manifest.leaves.size(); ++i)
     leaves[manifest.leaves[i].name] = i;
@@ -77,7 +79,8 @@ int64_t Checkpoints::resume(std::vector<Array> &arguments) {
   return manifest.step;
 }
 
-void Checkpoints::saveIfDue(int64_t steps, const std::vector<Array> &results) {
+void Checkpoints::saveIfDue(const Program &program, int64_t steps,
+                            const std::vector<Array> &results) {
   if (!checkpointer)
     return;
   bool isEnding = checkpointer->anyOfUs(isTerminated);

@@ -19,6 +19,7 @@
 #include "whale/Runtime/Checkpoint.h"
 #include "whale/Runtime/Program.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -30,24 +31,24 @@ class Terminated : public std::exception {};
 
 class Checkpoints {
 public:
-  /// Does nothing without --checkpoint-dir. `program` outlives this.
-  Checkpoints(const Program &program, const Options &options,
-              std::shared_ptr<Job> job);
+  /// Does nothing without --checkpoint-dir.
+  Checkpoints(const Options &options, std::shared_ptr<Job> job);
 
   /// With --resume: fills the arguments that results feed, and returns the
   /// number of steps that were done; 0 where there is no checkpoint, which is
   /// said.
-  int64_t resume(std::vector<Array> &arguments);
+  int64_t resume(std::vector<Array> &arguments,
+                 const std::function<Program(int64_t step)> &programOf);
 
   /// After `steps` steps, of which these are the results of the last one.
   /// Throws Terminated.
-  void saveIfDue(int64_t steps, const std::vector<Array> &results);
+  void saveIfDue(const Program &program, int64_t steps,
+                 const std::vector<Array> &results);
 
   /// Returns when all that was saved is complete.
   void wait();
 
 private:
-  const Program &program;
   const Options &options;
   std::shared_ptr<Job> job;
   std::optional<Checkpointer> checkpointer;

@@ -84,6 +84,11 @@ void whale::runtime::addOptions(CLI::App &app, Options &options) {
                "Go on from the last checkpoint, if there is one, until --steps "
                "steps are done in all")
       ->needs(checkpoints);
+  app.add_option("--switch", options.switches,
+                 "Go on with another program of the same arguments from step N "
+                 "on, counted from 0; may be given several times")
+      ->type_name("N:PROGRAM")
+      ->allow_extra_args(false);
   app.add_option("--stats", options.stats,
                  "JSON file for the memory and communication of the last step");
   app.add_option("--trace", options.trace,
@@ -165,6 +170,18 @@ std::vector<double> whale::runtime::parseSlowdowns(std::string_view text) {
     begin = end + 1;
   }
   return factors;
+}
+
+std::pair<int64_t, std::string>
+whale::runtime::parseSwitch(const std::string &text) {
+  int64_t step = 0;
+  const char *end = text.c_str() + text.size();
+  auto [colon, error] = std::from_chars(text.c_str(), end, step);
+  if (error != std::errc() || step < 1 || colon == end || *colon != ':' ||
+      colon + 1 == end)
+    throw Error("--switch: '" + text +
+                "' is no N:PROGRAM, with a step N from 1 on");
+  return {step, colon + 1};
 }
 
 std::pair<int64_t, int64_t> whale::runtime::parseNode(const std::string &text) {

@@ -33,6 +33,8 @@ struct Options {
   std::string checkpointDirectory;
   std::optional<int64_t> checkpointEvery, keep;
   bool resumes = false;
+  /// As they are given; see parseSwitch.
+  std::vector<std::string> switches;
 };
 
 /// Makes `app` put what it reads into `options`, which outlive it.
@@ -42,6 +44,9 @@ void addOptions(CLI::App &app, Options &options);
 std::vector<double> parseSlowdowns(std::string_view text);
 
 /// --node's "I/K": node I, counted from 0, of K. Throws Error.
+/// The step and the program of "N:PATH". Throws Error.
+std::pair<int64_t, std::string> parseSwitch(const std::string &text);
+
 std::pair<int64_t, int64_t> parseNode(const std::string &text);
 
 } // namespace whale::runtime

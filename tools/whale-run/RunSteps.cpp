@@ -33,11 +33,41 @@ static void checkReplicas(const Program &program,
   }
 }
 
-std::vector<Array>
-whale::runtime::runSteps(const Program &program, const Inputs &inputs,
-                         const Options &options, RunOptions runOptions,
-                         Checkpoints &checkpoints, Measured &measured) {
-  std::vector<Array> arguments(program.arguments().size()), results;
+void whale::runtime::checkSwitch(const Program &before, const Program &after,
+                                 const std::string &name) {
+  auto textOf = [](const Parameter &parameter) {
+    return describe(parameter) + " " +
+           std::string(whale::runtime::name(parameter.dtype)) +
+           toString(parameter.shape) +
+           (parameter.fedBy
+                ? " fed by result " + std::to_string(*parameter.fedBy)
+                : "");
+  };
+  size_t count = before.arguments().size();
+  if (after.arguments().size() != count)
+    throw Error("--switch: " + name + ": takes " +
+                std::to_string(after.arguments().size()) +
+                " arguments, the program before " + std::to_string(count));
+  for (size_t i = 0; i < count; ++i)
+    if (std::string own = textOf(after.arguments()[i]),
+        other = textOf(before.arguments()[i]);
+        own != other)
+      throw Error("--switch: " + name + ": takes " + own +
+                  ", the program before " + other);
+}
+
+std::vector<Array> whale::runtime::runSteps(const Stages &stages,
+                                            const Options &options,
+                                            RunOptions runOptions,
+                                            Checkpoints &checkpoints,
+                                            Measured &measured) {
+  auto stageOf = [&](int64_t step) {
+    auto stage = stages.begin();
+    while (std::next(stage) != stages.end() && std::next(stage)->first <= step)
+      ++stage;
+    return stage;
+  };
+  std::vector<Array> arguments(stages[0].program.arguments().size()), results;
   Submission running;
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();
@@ -55,15 +85,18 @@ whale::runtime::runSteps(const Program &program, const Inputs &inputs,
       measured.profile.add(running.costs->profile);
     running = {};
   };
-  int64_t first = checkpoints.resume(arguments);
+  int64_t first = checkpoints.resume(
+      arguments, [&](int64_t step) { return stageOf(step)->program; });
   for (int64_t step = first; step < options.steps; ++step) {
+    // What the program before has computed, this one takes as it lies.
+    const Program &program = stageOf(step)->program;
     if (step > first)
       for (size_t i = 0; i < arguments.size(); ++i)
         if (auto result = program.arguments()[i].fedBy)
           arguments[i] = results[*result];
     // A donated result that feeds the next step is not needed here any more.
     results.clear();
-    inputs.fill(arguments, step);
+    stageOf(step)->inputs->fill(arguments, step);
     // The first of several steps has caches to fill.
     runOptions.isProfiled =
         options.profile && (step > first || options.steps == 1);
@@ -84,7 +117,7 @@ whale::runtime::runSteps(const Program &program, const Inputs &inputs,
       finish();
       checkReplicas(program, results, step + 1);
     }
-    checkpoints.saveIfDue(step + 1, results);
+    checkpoints.saveIfDue(program, step + 1, results);
   }
   finish();
   checkpoints.wait();

@@ -15,12 +15,34 @@
 #include "whale/Runtime/Job.h"
 #include "whale/Runtime/Program.h"
 
+#include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace whale::runtime {
 
 /// Costs: of the last step, and the profile of all.
+/// A program, and the step that it begins with.
+struct Stage {
+  Stage(int64_t first, Program program)
+      : first(first), program(std::move(program)) {}
+  Stage(const Stage &) = delete;
+  Stage &operator=(const Stage &) = delete;
+
+  const int64_t first;
+  const Program program;
+  /// Refer to the program.
+  std::optional<Inputs> inputs;
+};
+
+/// By their first steps, from 0 on.
+using Stages = std::deque<Stage>;
+
+/// Throws Error unless both take the same arguments, fed by the same results.
+void checkSwitch(const Program &before, const Program &after,
+                 const std::string &name);
+
 struct Measured {
   Stats stats;
   Trace trace;
@@ -33,9 +55,9 @@ void checkFeedback(const Program &program, const Options &options);
 
 /// Runs all steps; the results of the last one. While a step runs, the next one
 /// is handed over, with its part of the batch read and laid out. Throws Error.
-std::vector<Array> runSteps(const Program &program, const Inputs &inputs,
-                            const Options &options, RunOptions runOptions,
-                            Checkpoints &checkpoints, Measured &measured);
+std::vector<Array> runSteps(const Stages &stages, const Options &options,
+                            RunOptions runOptions, Checkpoints &checkpoints,
+                            Measured &measured);
 
 /// The ranks that a process runs.
 std::vector<size_t> ranksOf(const Program &program, int64_t process);

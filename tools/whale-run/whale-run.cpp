@@ -41,6 +41,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <numeric>
 #include <string_view>
 #include <unistd.h>
 
@@ -74,7 +75,40 @@ static void agree(const Options &options, Job &job) {
              {"--checkpoint-dir", isGiven(options.checkpointDirectory)},
              {"--checkpoint-every",
               std::to_string(options.checkpointEvery.value_or(0))},
-             {"--resume", options.resumes ? "given" : "none"}});
+             {"--resume", options.resumes ? "given" : "none"},
+             {"--switch",
+              std::accumulate(options.switches.begin(), options.switches.end(),
+                              std::string("none"))}});
+}
+
+/// Loads the program, and those that take its place later: before the first
+/// step, so that what is wrong with one of them is known then.
+static void load(const Options &options, const LoadOptions &loadOptions,
+                 size_t devices, Stages &stages) {
+  auto add = [&](int64_t first, const std::string &path) {
+    Stage &stage = stages.emplace_back(first, Program::load(path, loadOptions));
+    if (!loadOptions.job || loadOptions.job->process() == 0)
+      for (const LoadNote &note : stage.program.notes())
+        std::cerr << (note.isWarning ? "warning: " : "remark: ") << note.text
+                  << "\n";
+    if (loadOptions.network && devices != stage.program.rankCount())
+      throw Error(options.network + ": has " + std::to_string(devices) +
+                  " devices, the program has " +
+                  std::to_string(stage.program.rankCount()) + " ranks");
+  };
+  add(0, options.program);
+  checkFeedback(stages[0].program, options);
+  for (const std::string &text : options.switches) {
+    auto [step, path] = parseSwitch(text);
+    if (step <= stages.back().first || step >= options.steps)
+      throw Error("--switch: step " + std::to_string(step) +
+                  " is not behind that of the program before, or none of " +
+                  "--steps=" + std::to_string(options.steps));
+    add(step, path);
+    checkSwitch(stages[0].program, stages.back().program, path);
+  }
+  if (stages.size() > 1 && (options.profile || !options.trace.empty()))
+    throw Error("--profile and --trace are of one program: leave out --switch");
 }
 
 static void run(const Options &options, const std::shared_ptr<Job> &job) {
@@ -93,20 +127,12 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
     loadOptions.transport = kindOfTransport(options.transport);
   bool isFirst = job->process() == 0;
   agree(options, *job);
-  Program program = Program::load(options.program, loadOptions);
-  if (isFirst)
-    for (const LoadNote &note : program.notes())
-      std::cerr << (note.isWarning ? "warning: " : "remark: ") << note.text
-                << "\n";
-  if (links.network && links.devices != program.rankCount())
-    throw Error(options.network + ": has " + std::to_string(links.devices) +
-                " devices, the program has " +
-                std::to_string(program.rankCount()) + " ranks");
-  checkFeedback(program, options);
-  std::optional<Inputs> inputs;
+  Stages stages;
+  load(options, loadOptions, links.devices, stages);
   std::optional<Outputs> outputs;
   job->alone([&] {
-    inputs.emplace(program, options.inputs, options.data);
+    for (Stage &stage : stages)
+      stage.inputs.emplace(stage.program, options.inputs, options.data);
     if (isFirst)
       outputs.emplace(options);
   });
@@ -114,9 +140,10 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   if (!options.trace.empty())
     job->allGather("the beginning of traces", "");
   Measured measured;
-  Checkpoints checkpoints(program, options, job);
+  Checkpoints checkpoints(options, job);
+  const Program &program = stages.back().program;
   std::vector<Array> results =
-      runSteps(program, *inputs, options, runOptions, checkpoints, measured);
+      runSteps(stages, options, runOptions, checkpoints, measured);
 
   std::string traceText;
   if (!options.trace.empty()) {

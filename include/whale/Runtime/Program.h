@@ -172,6 +172,14 @@ public:
   std::vector<Array> run(std::span<const Array> arguments,
                          const RunOptions &options = {}) const;
 
+  /// Brings arrays to where these arguments of the program want them, in one
+  /// exchange; the arrays are taken over. Collective: first all processes check
+  /// what they were given and that there is memory, and agree on it; where one
+  /// cannot, all throw its Error, and every array is as before.
+  std::vector<Array> move(std::span<const Array> arrays,
+                          std::span<const size_t> arguments,
+                          const AskInterrupted &interrupted = nullptr) const;
+
   /// The whole of an array of this program: in the first process, where the
   /// others get an empty handle, or in all. Collective; after all steps that
   /// were submitted before.
@@ -200,6 +208,10 @@ private:
   explicit Program(std::shared_ptr<State> state);
   Submission submit(std::span<const Array> arguments,
                     const StepOptions &options, Trace *trace) const;
+  std::vector<Array>
+  moveInTurn(std::vector<Array> arrays,
+             std::vector<std::shared_ptr<const Layout>> layouts,
+             const AskInterrupted &interrupted) const;
   std::shared_ptr<State> state;
 };
 

@@ -148,6 +148,59 @@ def test_under_another_plan(program, tmp_path):
     )
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_switches(program, tmp_path, processes):
+    """Goes on with another program, and back, at boundaries of steps."""
+    other = compile_(tmp_path, "split", n=16)
+    place = f"--nprocs={processes}"
+    words = (data(program), "--steps=8", place)
+    done = run(
+        program,
+        "switched",
+        *words,
+        *(f"--switch=3:{other}", f"--switch=6:{program}"),
+    )
+    assert done.returncode == 0, done.stderr
+    ours = LOAD(program.parent / "switched.safetensors")
+    whole = LOAD(program.parent / "whole.safetensors")
+    for tensor in whole:
+        np.testing.assert_allclose(ours[tensor], whole[tensor], rtol=2e-5)
+    # The same bits as what is saved under one and resumed under the other.
+    kept = (f"--checkpoint-dir={tmp_path / 'states'}", "--checkpoint-every=3")
+    assert run(program, "a", *kept, data(program), "--steps=3").returncode == 0
+    for file in ("in.safetensors", "data.safetensors"):
+        shutil.copy(program.parent / file, tmp_path / file)
+    resumed = run(
+        other, "b", *kept, data(program), "--steps=6", "--resume", place
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    last = run(program, "b", *kept, data(program), "--steps=8", "--resume")
+    assert last.returncode == 0, last.stderr
+    for tensor, value in LOAD(program.parent / "b.safetensors").items():
+        np.testing.assert_array_equal(value, ours[tensor])
+
+
+def test_switches_that_do_not_fit(program, tmp_path):
+    narrow = compile_(tmp_path, "replicate", n=8)
+    steps = (data(program), "--steps=4")
+
+    def refused(message, *words):
+        done = run(program, "none", *steps, *words)
+        assert done.returncode == 1
+        assert message in done.stderr
+
+    refused("takes arg0 f32[8, 48]", f"--switch=2:{narrow}")
+    refused("'x' is no N:PROGRAM", "--switch=x")
+    refused("'0:a' is no N:PROGRAM", "--switch=0:a")
+    refused("none of --steps=4", f"--switch=4:{program}")
+    refused(
+        "step 2 is not behind",
+        *(f"--switch=2:{program}", f"--switch=2:{program}"),
+    )
+    refused("No such file", f"--switch=2:{tmp_path / 'none.whale'}")
+    refused("are of one program", f"--switch=2:{program}", "--profile")
+
+
 def test_a_full_disk(program, tmp_path):
     place = tmp_path / "small"
     place.mkdir()
