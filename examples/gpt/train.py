@@ -6,6 +6,7 @@ import argparse
 import itertools
 import os
 import pathlib
+import shutil
 import sys
 import time
 from typing import Any
@@ -38,6 +39,10 @@ def arguments() -> argparse.Namespace:
         help="a cluster file, or a number of CPU ranks",
     )
     parser.add_argument("--save", help="write the program here")
+    parser.add_argument(
+        "--checkpoints",
+        help="save the state here, and go on from it after an interruption",
+    )
     return parser.parse_args()
 
 
@@ -84,23 +89,40 @@ def main() -> None:
     if options.save:
         program.save(options.save)
 
-    trained, losses = train(program, params, state, batches)
+    trained, losses = train(
+        program, params, state, batches, options.checkpoints
+    )
     trained = wh.gather(trained)
     if is_first:
+        # Only an interrupted run is gone on with.
+        if options.checkpoints:
+            shutil.rmtree(options.checkpoints, ignore_errors=True)
         summarize(program)
         compare(optimizer, params, state, batches, trained, losses)
 
 
 def train(
-    program: wh.Program, params: Any, state: Any, batches: list[np.ndarray]
+    program: wh.Program,
+    params: Any,
+    state: Any,
+    batches: list[np.ndarray],
+    checkpoints: str | None,
 ) -> tuple[Any, list[float]]:
     """One step for each batch; the parameters and the losses."""
-    losses = []
+    losses: list[float] = []
+    checkpointer = None
+    if checkpoints:
+        checkpointer = wh.Checkpointer(checkpoints, keep=2, every=20)
+        if checkpointer.latest() is not None:
+            params, state = checkpointer.restore((params, state))
+            losses = checkpointer.extra["losses"]
+            print(f"going on after step {len(losses)}")
+    done = len(losses)
     size = batches[0][:, 1:].size
     start = said = time.perf_counter()
     # On a terminal alone; elsewhere there is a line every 10 seconds.
     disable = None if wh.process_index() == 0 else True
-    with tqdm(batches, unit="step", disable=disable) as progress:
+    with tqdm(batches[done:], unit="step", disable=disable) as progress:
         for count, batch in enumerate(progress, 1):
             params, state, loss = program(params, state, batch)
             losses.append(float(loss))
@@ -109,8 +131,13 @@ def train(
             text = f"loss {losses[-1]:.3f}, {rate:,.0f} tokens/s"
             progress.set_postfix_str(text)
             if progress.disable and disable is None and now - said > 10:
-                print(f"step {count} of {len(batches)}: {text}")
+                print(f"step {done + count} of {len(batches)}: {text}")
                 said = now
+            if checkpointer and checkpointer.is_due(done + count):
+                extra = {"losses": losses}
+                checkpointer.save(done + count, (params, state), extra)
+    if checkpointer:
+        checkpointer.wait()
     print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
     return params, losses
 

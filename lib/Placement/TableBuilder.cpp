@@ -14,9 +14,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Flow.h"
-#include "whale/Cluster/OwnerCost.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <compare>
 #include <set>
 
 using namespace llvm;
@@ -27,6 +27,18 @@ static Extents shapeOf(const Flow &flow, const Shard &shard) {
 }
 
 namespace {
+/// What it costs a device to get elements from one of those that hold them. It
+/// gets them from that of the least cost: itself, else one in its group, else
+/// one in its node, else that which has the fewest elements to send so far,
+/// else that of the lowest id. The members are compared in their order.
+struct OwnerCost {
+  bool isAnotherDevice, isInAnotherGroup, isInAnotherNode;
+  /// Elements that the owner sends to others so far.
+  int64_t sent;
+  DeviceId owner;
+  auto operator<=>(const OwnerCost &other) const = default;
+};
+
 /// An element, in coordinates of both views.
 struct Point {
   ArrayRef<int64_t> from, to;
