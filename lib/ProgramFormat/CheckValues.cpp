@@ -29,9 +29,6 @@ struct Access {
   int64_t run = 0;
   /// Whether these are several values side by side, which are read one by one.
   bool isGathered = false;
-  bool isSameAs(const Access &other) const {
-    return range == other.range && buffer == other.buffer && run == other.run;
-  }
 };
 
 /// The values in memory, each identified by its write. Ranges don't overlap: a
@@ -43,8 +40,10 @@ public:
   /// Whether several values of the class, one after the other, are the range.
   bool isDivided(const Range &range) const;
   void write(const Access &access);
-  /// Keeps the values that are equal in both states.
-  void intersect(const State &other);
+  /// Keeps the values that are in both states, as `isSame` says of values in
+  /// the same bytes.
+  template <typename IsSame>
+  void intersect(const State &other, IsSame isSame);
 
 private:
   /// Space, index, first byte.
@@ -143,10 +142,13 @@ void State::write(const Access &access) {
     values[keyOf(access.range)] = access;
 }
 
-void State::intersect(const State &other) {
+template <typename IsSame>
+void State::intersect(const State &other, IsSame isSame) {
   std::erase_if(values, [&](const auto &entry) {
     auto it = other.values.find(entry.first);
-    return it == other.values.end() || !it->second.isSameAs(entry.second);
+    return it == other.values.end() ||
+           it->second.range != entry.second.range ||
+           !isSame(it->second, entry.second);
   });
   // One of the branches may write as a whole what another one gathers.
   for (auto &[key, value] : values)
@@ -288,7 +290,10 @@ void ValueCheck::runBranches(const Case &choice) {
     state = before;
     walk(choice.branches[i], ".branches[" + std::to_string(i) + "]");
     if (after)
-      after->intersect(state);
+      // A branch may update what another one leaves, as another type.
+      after->intersect(state, [&](const Access &a, const Access &b) {
+        return isSameValue(a, b);
+      });
     else
       after = std::move(state);
   }

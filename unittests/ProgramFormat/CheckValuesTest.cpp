@@ -241,10 +241,13 @@ TEST(CheckValues, DeepLoopsAreCheckedInTime) {
 
 TEST(CheckValues, EachBranchMayBeTaken) {
   auto faultOf = [](std::vector<Instruction> first,
-                    std::vector<Instruction> second) {
+                    std::vector<Instruction> second,
+                    std::optional<int64_t> value = std::nullopt) {
     Builder builder;
     BufferIndex same = builder.add(Space::Arena, 0);
     EXPECT_EQ(same, 9u);
+    for (BufferIndex buffer : {BufferIndex(0), same})
+      builder.program.classes[0].buffers[buffer].value = value;
     builder.copy(8, 0);
     builder.copy(8, 5);
     Case choice;
@@ -260,6 +263,9 @@ TEST(CheckValues, EachBranchMayBeTaken) {
       "classes[0].instructions[3]: buffer 0 is read where no value is";
   EXPECT_EQ(faultOf({makeCopy(8, 9)}, {makeCopy(0, 2)}), lost);
   EXPECT_EQ(faultOf({makeCopy(0, 2)}, {makeCopy(8, 9)}).empty(), false);
+  // A branch updates, as another type, what the other one leaves.
+  EXPECT_EQ(faultOf({makeCopy(8, 9)}, {makeCopy(0, 2)}, 3), "");
+  EXPECT_EQ(faultOf({makeCopy(0, 2)}, {makeCopy(8, 9)}, 3), "");
 }
 
 } // namespace
