@@ -15,6 +15,7 @@
 
 #include "whale/Runtime/Types.h"
 #include "whale/System/Json.h"
+#include "whale/System/Machine.h"
 
 #include <nanobind/nanobind.h>
 
@@ -36,6 +37,9 @@ NB_MODULE(_whale, module) {
         }
       },
       type.ptr());
+  module.def(
+      "machine_memory", [] { return whale::system::machineMemory(); },
+      "Bytes of memory of this machine that control groups leave.");
   whale::python::bindArray(module);
   whale::python::bindArrayClass(module);
   whale::python::bindJob(module);

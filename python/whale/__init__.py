@@ -19,6 +19,7 @@ from whale.errors import (
 )
 from whale.loops import loop
 from whale.lowering import Lowered, from_local_data, move
+from whale.machine import detect_cluster
 from whale.nnx_steps import nnx_jit
 from whale.patterns import scopes
 from whale.placement import Placement
@@ -46,6 +47,7 @@ __all__ = [
     "WhaleError",
     "WhaleWarning",
     "cluster",
+    "detect_cluster",
     "explain",
     "from_local_data",
     "gather",

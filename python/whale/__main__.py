@@ -113,41 +113,20 @@ def _versions() -> list[tuple[str, str]]:
 
 
 def _machine() -> list[tuple[str, str]]:
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    processor = platform.machine()
+    from whale import machine, native
+    from whale.errors import WhaleError
+
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    processor = line.split(":", 1)[1].strip()
-                    break
-    except OSError:
-        pass
-    cores = len(os.sched_getaffinity(0))
+        memory = native.extension().machine_memory()
+        text = f"{memory / 2**30:.1f} GiB for this process"
+    except WhaleError:
+        text = "unknown without the runtime"
     return [
-        ("processor", f"{processor}, {cores} cores for this process"),
-        ("memory", f"{pages / 2**30:.1f} GiB"),
-        ("GPUs", _gpus()),
+        ("processor", machine.processor()),
+        ("memory", text),
+        ("GPUs", ", ".join(gpu.name for gpu in machine.gpus()) or "none"),
         ("system", f"{platform.system()} {platform.release()}"),
     ]
-
-
-def _gpus() -> str:
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return "none (there is no driver, libcuda.so.1)"
-    count = ctypes.c_int()
-    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    if status:
-        return f"none (the driver says error {status})"
-    names = []
-    for index in range(count.value):
-        device, name = ctypes.c_int(), ctypes.create_string_buffer(256)
-        driver.cuDeviceGet(ctypes.byref(device), index)
-        driver.cuDeviceGetName(name, 256, device)
-        names.append(name.value.decode(errors="replace"))
-    return ", ".join(names) or "none"
 
 
 def _cache() -> list[tuple[str, str]]:

@@ -215,6 +215,9 @@ class Staging:
     def discard(self) -> None:
         """Removes it, except in a forked child."""
 
+def machine_memory() -> int:
+    """Bytes of memory of this machine that control groups leave."""
+
 def pack_program(directory: str) -> bytes:
     """The files of a program as bytes."""
 
