@@ -159,7 +159,10 @@ CASES = {
     "forward": solved(diffrax.Ralston, adjoint=diffrax.DirectAdjoint),
     "implicit_euler": solved(diffrax.ImplicitEuler, adaptive, tolerance=1e-3),
     "kvaerno": solved(diffrax.Kvaerno3, adaptive, tolerance=1e-3),
-    "reversible": solved(diffrax.ReversibleHeun),
+    "reversible": solved(
+        diffrax.ReversibleHeun,
+        saveat=lambda: diffrax.SaveAt(ts=jnp.linspace(0.0, 1.0, 3)),
+    ),
     "dense": solved(
         diffrax.Tsit5, saveat=lambda: diffrax.SaveAt(t0=True, steps=True)
     ),

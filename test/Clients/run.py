@@ -278,7 +278,6 @@ def main() -> None:
         work(arguments.work.split(","), arguments.run)
         return
     full = arguments.full or bool(os.environ.get("WHALE_TEST_FULL"))
-    runs = arguments.run or ([] if full else SAMPLE_RUNS)
     names, skipped = [], {}
     for library in arguments.library:
         chosen = None if full else SAMPLE.get(library, ())
@@ -300,7 +299,11 @@ def main() -> None:
         shares = pool.map(
             in_process,
             [names[i::jobs] for i in range(jobs)],
-            [runs] * jobs,
+            [
+                # Of a sample, each case has one of its runs.
+                arguments.run or ([] if full else [SAMPLE_RUNS[i % 2]])
+                for i in range(jobs)
+            ],
             [arguments.verbose] * jobs,
         )
         found = sorted(sum(shares, []))
