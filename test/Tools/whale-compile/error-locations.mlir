@@ -23,21 +23,27 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 //--- loop.mlir
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
-                %w: tensor<f32>) -> tensor<f32> {
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>, %n: tensor<f32>) -> tensor<8x4xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %0 = stablehlo.while(%i = %w) : tensor<f32>
+  %0:2 = stablehlo.while(%h = %x, %i = %n) : tensor<8x4xf32>, tensor<f32>
   cond {
     %c = stablehlo.compare LT, %i, %zero
         : (tensor<f32>, tensor<f32>) -> tensor<i1>
     stablehlo.return %c : tensor<i1>
   } do {
-    %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add
-        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    %sum = stablehlo.reduce(%h init: %zero) applies stablehlo.add
+        across dimensions = [0] : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
         loc("sum.py":1:1)
-    %next = stablehlo.tanh %sum : tensor<f32> loc("model.py":2:1)
-    stablehlo.return %next : tensor<f32>
+    %tanh = stablehlo.tanh %sum : tensor<4xf32> loc("model.py":2:1)
+    %all = stablehlo.broadcast_in_dim %tanh, dims = [1]
+        : (tensor<4xf32>) -> tensor<8x4xf32>
+    %left = stablehlo.subtract %h, %all : tensor<8x4xf32>
+    %next = stablehlo.dot_general %left, %w, contracting_dims = [1] x [0]
+        : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    %j = stablehlo.tanh %i : tensor<f32>
+    stablehlo.return %next, %j : tensor<8x4xf32>, tensor<f32>
   } loc("search.py":9:1)
-  return %0 : tensor<f32>
+  return %0#0 : tensor<8x4xf32>
 }
 }
