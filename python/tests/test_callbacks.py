@@ -106,6 +106,37 @@ def test_calls_are_those_of_jax(devices, micro_batches):
     assert_same(step, function, *arguments(8))
 
 
+@pytest.mark.parametrize("debug_nans", [False, True])
+def test_loops_in_branches_in_loops(debug_nans):
+    """A branch is taken once for all rounds of a loop in it."""
+
+    def step(x):
+        def inner(c, r):
+            say("round", c, r)
+            return c + r, None
+
+        def outer(c, _):
+            return jax.lax.cond(
+                c > 2,
+                lambda c: jax.lax.scan(inner, c, jnp.arange(3.0))[0],
+                lambda c: c + 1,
+                c,
+            ), None
+
+        taken = jax.lax.cond(
+            x > 0,
+            lambda c: jax.lax.scan(inner, c, jnp.arange(2.0))[0],
+            lambda c: c,
+            x,
+        )
+        return jax.lax.scan(outer, taken, None, length=3)[0]
+
+    wh.init({"debug_nans": debug_nans})
+    ours = wh.jit(step, cluster=1)
+    for x in (1, -1):
+        assert_same(ours, step, jnp.float32(x))
+
+
 def test_prints_appear_once(capsys):
     def step(x):
         jax.debug.print("mean {m:.2f} of {}", x.shape[0], m=x.mean())

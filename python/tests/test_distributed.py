@@ -622,6 +622,8 @@ def test_callbacks_are_called_by_the_first_process(tmp_path: pathlib.Path):
         def look(h, total):
             if total > 1e6:
                 raise ValueError("too much")
+            if total < -1e6:
+                sys.exit(4)
             assert me == 0
             np.testing.assert_allclose(h, x @ w, rtol=1e-5, atol=1e-5)
             print("called", flush=True)
@@ -635,8 +637,16 @@ def test_callbacks_are_called_by_the_first_process(tmp_path: pathlib.Path):
             step(w, x + np.float32(1e6))
             raise AssertionError("the function has not raised")
         except wh.RuntimeError as error:
-            assert "script.py:29 raised ValueError: too much" in str(error)
+            assert "script.py:31 raised ValueError: too much" in str(error)
         step(w, x)
+        try:
+            step(w, x - np.float32(1e6))
+            raise AssertionError("the function has not raised")
+        except SystemExit as error:
+            assert me == 0 and error.code == 4
+        except wh.RuntimeError as error:
+            assert me == 1
+            assert str(error) == "process 0 raised SystemExit: 4"
         """,
         2,
     )

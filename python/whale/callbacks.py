@@ -98,18 +98,26 @@ class Calls:
             FloatingPointError: where a result has a NaN and it was asked for.
         """
         whole = [np.asarray(value.gathered()) for value in values]
-        failure = None
-        cause = None
+        raised: BaseException | None = None
+        failure = ""
         if distributed.process_index() == 0:
             try:
                 self._make(whole)
-            except _Failed as failed:
-                failure, cause = str(failed), failed.__cause__
+            except BaseException as error:
+                # The others wait for what is said here, whatever it is.
+                raised = error
+                failure = (
+                    str(error)
+                    if isinstance(error, _Failed)
+                    else f"process 0 {_describe(error)}"
+                )
         if distributed.job() is not None:
-            said = distributed.all_gather("callbacks", (failure or "").encode())
-            failure = said[0].decode() or None
-        if failure is not None:
-            raise RuntimeError(failure) from cause
+            text = failure[:_LONGEST_TEXT].encode(errors="replace")
+            failure = distributed.all_gather("callbacks", text)[0].decode()
+        if raised is not None and not isinstance(raised, _Failed):
+            raise raised
+        if failure:
+            raise RuntimeError(failure) from raised and raised.__cause__
         self._check(whole)
 
     def _check(self, values: Sequence[np.ndarray]) -> None:
@@ -142,20 +150,34 @@ def _in_order(
         (when, row, call)
         for call in calls
         for when, row in call.rounds()
-        if call.condition is None or values[call.condition][row]
+        if _is_made(call, row, values)
     ]
     for _, row, call in sorted(planned, key=lambda entry: entry[0]):
         yield row, call
+
+
+def _is_made(
+    call: _Call, row: tuple[int, ...], values: Sequence[np.ndarray]
+) -> bool:
+    if call.condition is None:
+        return True
+    # It is that of a branch, which may be around the innermost loops.
+    condition = values[call.condition]
+    return bool(condition[row[: condition.ndim]])
 
 
 class _Failed(Exception):
     """A function has raised."""
 
 
-def _describe(error: Exception) -> str:
+# Characters of what was raised that other processes get.
+_LONGEST_TEXT = 2000
+
+
+def _describe(error: BaseException) -> str:
     # What equinox says of its own jit goes.
     text = str(error).split("\n\n\n-----", maxsplit=1)[0]
-    return f"raised {type(error).__name__}: {text}"
+    return f"raised {type(error).__name__}: {text}".removesuffix(": ")
 
 
 def caller_of(functions: Sequence[Callback]) -> Callback | None:
