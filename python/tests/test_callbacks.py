@@ -1,6 +1,7 @@
 """Calls into Python from inside a step, beside those that jax.jit makes."""
 
 import functools
+import time
 
 import equinox as eqx
 import jax
@@ -307,6 +308,36 @@ def test_a_function_that_raises_in_the_middle():
     with pytest.raises(wh.RuntimeError, match="raised ValueError: too much"):
         np.asarray(jitted(jnp.ones(4)))
     np.testing.assert_allclose(jitted(jnp.full(4, 0.5)), np.ones(4))
+
+
+def test_a_step_with_calls_has_ended():
+    """Else the end of the process might come before the last call."""
+
+    def slow(x):
+        time.sleep(0.3)
+        note("slow", x)
+        return np.asarray(x)
+
+    def step(x):
+        return x, io_callback(slow, shaped(x), x, ordered=True)
+
+    CALLS.clear()
+    wh.jit(step, cluster=1)(jnp.float32(1))
+    assert len(CALLS) == 1
+
+
+def test_a_function_calls_steps():
+    """Another one; its own step waits for it."""
+    other = wh.jit(jnp.negative, cluster=1)
+    jitted = wh.jit(
+        lambda x: jax.pure_callback(
+            lambda x: np.asarray((jitted if x > 0 else other)(x)), shaped(x), x
+        ),
+        cluster=1,
+    )
+    np.testing.assert_array_equal(jitted(jnp.float32(-1)), 1)
+    with pytest.raises(wh.RuntimeError, match="calls runs that step"):
+        jitted(jnp.float32(1))
 
 
 @pytest.mark.parametrize("micro_batches", [1, 2])

@@ -23,7 +23,7 @@ from jax._src import core as jax_core
 from jax._src.array import ArrayImpl
 from jax.experimental.layout import Format
 
-from whale import distributed, native
+from whale import distributed, native, nesting
 from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError
 from whale.placement import Index, Placement
@@ -310,6 +310,7 @@ class Array(jax.Array):
         """The array with all of it in this process; see `gather`."""
         if distributed.process_count() == 1 or self.kind.is_in_files:
             return self
+        nesting.check_together("wh.gather")
         whole = native.waited(self.kind.program.gather, self.handle())
         ranks = len(self.kind.entry["boxes"])
         view = self.kind.entry["view"]

@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from whale import distributed
+from whale import distributed, nesting
 from whale.array import Array
 from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError
@@ -134,10 +134,14 @@ class Calls:
         )
 
     def _make(self, values: Sequence[np.ndarray]) -> None:
+        is_alone = distributed.job() is None
         for row, call in _in_order(self._calls, values):
             operands = [values[index][row] for index in call.operands]
             try:
-                self._functions[call.index](*[None] * call.has_token, *operands)
+                with nesting.inside(None, is_alone):
+                    self._functions[call.index](
+                        *[None] * call.has_token, *operands
+                    )
             except Exception as error:
                 raise _Failed(f"{call.label} {_describe(error)}") from error
 
@@ -193,14 +197,16 @@ def caller_of(functions: Sequence[Callback]) -> Callback | None:
         index: int, operands: Sequence[tuple[str, Sequence[int], bytes]]
     ) -> tuple[str | None, list[bytes]]:
         try:
-            results = functions[index](
-                *(
-                    np.ndarray(tuple(shape), numpy_dtype(name), data)
-                    for name, shape, data in operands
+            with nesting.inside(functions, distributed.job() is None):
+                results = functions[index](
+                    *(
+                        np.ndarray(tuple(shape), numpy_dtype(name), data)
+                        for name, shape, data in operands
+                    )
                 )
-            )
             return None, [np.asarray(result).tobytes() for result in results]
-        except Exception as error:
+        # sys.exit, too, ends the step and not the thread of a rank.
+        except BaseException as error:
             return f"a function that the step calls {_describe(error)}", []
 
     return call

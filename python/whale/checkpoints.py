@@ -22,7 +22,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from whale import distributed, native
+from whale import distributed, native, nesting
 from whale.array import Array, Kind
 from whale.errors import RuntimeError
 from whale.program import array_handle
@@ -110,6 +110,7 @@ class Checkpointer:
             RuntimeError: in all processes, where one cannot save, or could not
                 complete the save before; the last complete checkpoint stays.
         """
+        nesting.check_together("Checkpointer.save")
         leaves = []
         plan = "null"
         for name, value in _named_leaves(tree):
@@ -141,6 +142,7 @@ class Checkpointer:
         mine = _is_terminated.is_set()
         if distributed.job() is None:
             return mine
+        nesting.check_together("Checkpointer.is_due")
         due: bool = native.guarded(self._native.any_of_us, mine)
         if due:
             _is_terminated.set()
@@ -153,6 +155,7 @@ class Checkpointer:
         Raises:
             RuntimeError: where the directory cannot be read.
         """
+        nesting.check_together("Checkpointer.latest")
         found: int | None = native.guarded(self._native.latest)
         return found
 
@@ -176,6 +179,7 @@ class Checkpointer:
             RuntimeError: in all processes, where there is no checkpoint, or it
                 is damaged or of another tree: the leaf that differs is named.
         """
+        nesting.check_together("Checkpointer.restore")
         checkpoint = native.guarded(self._native.restore, step)
         numbers = {
             name: number for number, (name, *_) in enumerate(checkpoint.leaves)
@@ -208,6 +212,7 @@ class Checkpointer:
         Raises:
             RuntimeError: in all processes, where one could not write.
         """
+        nesting.check_together("Checkpointer.wait")
         native.guarded(self._native.wait)
 
 

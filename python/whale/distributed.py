@@ -21,7 +21,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from whale import native, steps
+from whale import native, nesting, steps
 from whale.errors import CompileError, RuntimeError
 
 _job: Any = None
@@ -211,6 +211,7 @@ def receive_program(path: str, is_here: bool, place: str) -> str:
 
 def all_gather(name: str, mine: bytes) -> list[bytes]:
     """The bytes of each process; collective, in one order in all of them."""
+    nesting.check_together(f"an exchange ({name})")
     return native.guarded(_job.all_gather, name, mine)
 
 

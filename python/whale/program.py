@@ -24,7 +24,7 @@ from typing import Any, TextIO
 import jax
 import numpy as np
 
-from whale import analysis, distributed, files, native, steps
+from whale import analysis, distributed, files, native, nesting, steps
 from whale.array import Array, Kind, array_class
 from whale.callbacks import Callback, caller_of, calls_of
 from whale.dtypes import element_name
@@ -290,6 +290,7 @@ class Program:
             raise RuntimeError(
                 "the program was compiled with target='none': it has no code"
             )
+        nesting.check_step(self._functions)
         out_tree = self._signature.result_tree(in_tree)
         if self._has_donated:
             self._check_donation(values)
@@ -302,6 +303,9 @@ class Program:
                 self._recording = None
         if not self._last.has_left:
             steps.add(self._last)
+        if self.calls_python:
+            # Else the end of the process might come before a call.
+            native.waited(self._last.stats)
         if self._calls:
             self._calls.make(results[len(self._signature.results) :])
             del results[len(self._signature.results) :]
@@ -312,6 +316,7 @@ class Program:
     def move(self, indices: list[int], values: list[Any]) -> list[Array]:
         """The values as these leaves of the arguments want them."""
         leaves = [self._signature.arguments[index] for index in indices]
+        nesting.check_together("wh.move")
         # As they are: what does not fit is found together with the others.
         handles = [
             array_handle(value, leaf.label)
