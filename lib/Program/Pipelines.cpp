@@ -59,8 +59,8 @@ llvm::StringRef getProductPipeline(bool isForGpu) {
 llvm::ArrayRef<Level> getLevels() {
   static constexpr Level levels[] = {
       {"annotated",
-       "whale-inline-calls,whale-check-nans,whale-lift-callbacks,whale-import-"
-       "scopes,"
+       "whale-inline-calls,whale-erase-unused-calls,whale-check-nans,"
+       "whale-lift-callbacks,whale-import-scopes,"
        "whale-expand-chlo,whale-normalize,whale-form-attention,"
        "whale-cut-task-graphs,"
        "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},

@@ -170,14 +170,16 @@ def test_a_function_that_raises_ends_the_step():
     np.testing.assert_array_equal(jitted(jnp.zeros(4)), np.zeros(4))
 
 
-@pytest.mark.parametrize("micro_batches", [1, 2])
-def test_equinox_errors(micro_batches):
+@pytest.mark.parametrize(
+    ("micro_batches", "debug_nans"), [(1, False), (2, False), (1, True)]
+)
+def test_equinox_errors(micro_batches, debug_nans):
     def step(w, x):
         x = eqx.error_if(x, x.sum() > 3, "too much")
         x = eqx.error_if(x, (x < 0).any(), "negative")
         return (x * w).sum()
 
-    wh.init({"num_micro_batch": micro_batches})
+    wh.init({"num_micro_batch": micro_batches, "debug_nans": debug_nans})
     wh.set_default_strategy(wh.replicate())
     jitted = wh.jit(jax.grad(step), cluster=2, batch_argnums=1)
     w = jnp.float32(2)
@@ -308,6 +310,43 @@ def test_a_function_that_raises_in_the_middle():
     with pytest.raises(wh.RuntimeError, match="raised ValueError: too much"):
         np.asarray(jitted(jnp.ones(4)))
     np.testing.assert_allclose(jitted(jnp.full(4, 0.5)), np.ones(4))
+
+
+@pytest.mark.parametrize(("devices", "debug_nans"), [(2, False), (1, True)])
+def test_calls_without_users(devices, debug_nans):
+    """Functions of no effect are not called; those of effects are."""
+
+    def pure(x):
+        return jax.pure_callback(
+            lambda x: (note("pure", x), np.asarray(x))[1], shaped(x), x
+        )
+
+    def counted(x):
+        return io_callback(
+            lambda x: (note("count", x), np.asarray(x))[1], shaped(x), x
+        )
+
+    def step(w, x):
+        def loss(w):
+            return jnp.mean((x @ w) ** 2), counted(jnp.float32(2)) * 2
+
+        (value, _), grads = jax.value_and_grad(loss, has_aux=True)(w)
+        pure(value)
+        jax.lax.cond(value > 0, pure, lambda v: v, value)
+        eqx.error_if(value, value > 0, "nobody looks")
+
+        def body(carry, r):
+            total, unused = carry
+            return (total + r, pure(unused)), (counted(r), pure(r))
+
+        (total, _), _ = jax.lax.scan(body, (value, value), jnp.arange(2.0))
+        return w - 0.1 * grads, total
+
+    wh.init({"debug_nans": debug_nans})
+    wh.set_default_strategy(wh.replicate())
+    w, x = arguments(8)[0]["a"], arguments(8)[1]
+    ours = wh.jit(step, cluster=devices, batch_argnums=1)
+    assert_same(ours, step, w, x)
 
 
 def test_a_step_with_calls_has_ended():

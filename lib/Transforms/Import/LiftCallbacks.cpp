@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
@@ -249,8 +250,12 @@ LogicalResult Lifter::liftBlock(Block &block, LiftedCalls &calls) {
     else if (hlo::isBranch(&op))
       result = liftBranches(&op, calls);
     else if (Operation *inner = findCallback(&op))
-      result = emitUnsupported(inner)
-               << " inside of " << op.getName().getStringRef();
+      result =
+          emitUnsupported(inner)
+          << " inside of "
+          << (isa<sdy::ManualComputationOp>(op) ? "jax.shard_map"
+                                                : op.getName().getStringRef())
+          << "; return the value and call the function outside of it";
     if (failed(result))
       return failure();
   }
@@ -335,7 +340,8 @@ LogicalResult Lifter::liftLoop(hlo::WhileOp loop, LiftedCalls &calls) {
   LiftedCalls inside;
   if (failed(liftBlock(loop.getBody().front(), inside)))
     return failure();
-  if (inside.empty())
+  // In no rounds no call is made.
+  if (inside.empty() || counted->trips == 0)
     return success();
 
   Block &body = loop.getBody().front();
@@ -443,7 +449,8 @@ bool Lifter::liftErrorIf(Operation *op, LiftedCalls &calls) {
   // A second call is for TPUs; where it opens a debugger there are three.
   unsigned count = 0;
   choice->walk([&](hlo::CustomCallOp call) {
-    if (!isCallback(call))
+    // The checks of whale-check-nans are left out.
+    if (!isCallback(call) || indexOf(call) < 0)
       return;
     ++count;
     if (!raising && isErrorIf(call)) {

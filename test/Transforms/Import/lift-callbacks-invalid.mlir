@@ -50,3 +50,18 @@ func.func @main(%x: tensor<f32>) -> tensor<f32> {
   }
   return %0 : tensor<f32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = sdy.manual_computation(%x)
+      in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
+      manual_axes={"x"} (%y: tensor<2xf32>) {
+    // expected-error@+1 {{is not supported inside of jax.shard_map; return the value and call the function outside of it}}
+    stablehlo.custom_call @xla_ffi_python_cpu_callback(%y)
+        {mhlo.backend_config = {index = 0 : ui64}} : (tensor<2xf32>) -> ()
+    sdy.return %y : tensor<2xf32>
+  } : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -94,9 +94,14 @@ func.func @main(%pred: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
     stablehlo.return %x : tensor<4xf32>
   }, {
     %i = stablehlo.constant dense<7> : tensor<i32>
+    %flag = stablehlo.constant dense<false> : tensor<i1>
     %1 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%i)
         {mhlo.backend_config = {index = 0 : ui64}}
         : (tensor<i32>) -> tensor<4xf32> loc(#error)
+    // Of whale-check-nans.
+    stablehlo.custom_call @xla_ffi_python_cpu_callback(%flag)
+        {mhlo.backend_config = {index = -1 : i64}}
+        : (tensor<i1>) -> () loc(#error)
     %2 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%1)
         {mhlo.backend_config = {index = 1 : ui64}}
         : (tensor<4xf32>) -> tensor<4xf32> loc(#error)
@@ -137,4 +142,27 @@ func.func @main(%t: !stablehlo.token, %x: tensor<4xf32>)
     stablehlo.return %token, %y : !stablehlo.token, tensor<4xf32>
   }
   return %1#0, %1#1 : !stablehlo.token, tensor<4xf32>
+}
+
+// -----
+
+// A loop of no rounds makes no calls.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: tensor<i32>) -> tensor<i32>
+// CHECK-NOT: custom_call
+func.func @main(%x: tensor<i32>) -> tensor<i32> {
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %0 = stablehlo.while(%i = %three) : tensor<i32>
+  cond {
+    %c = stablehlo.compare LT, %i, %three
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    stablehlo.custom_call @xla_ffi_python_cpu_callback(%i)
+        {mhlo.backend_config = {index = 0 : ui64}} : (tensor<i32>) -> ()
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next : tensor<i32>
+  }
+  return %0 : tensor<i32>
 }

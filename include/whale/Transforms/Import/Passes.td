@@ -60,6 +60,44 @@ def InlineCalls : Pass<"whale-inline-calls", "::mlir::ModuleOp"> {
   }];
 }
 
+def EraseUnusedCalls : Pass<"whale-erase-unused-calls", "::mlir::ModuleOp"> {
+  let summary = "erase calls into Python that nobody needs";
+  let description = [{
+    Where `@main` calls into Python, operations go that none of its results and
+    no effect depends on, as they go in `jax.jit`. A call has an effect where it
+    has `has_side_effect`, or no results: `jax.pure_callback` is made for its
+    results alone, and of `io_callback` it is seen whether they are used.
+
+    In loops and branches, too: what a loop carries for nobody, and what a
+    branch gives to nobody, becomes zeros.
+
+    Example:
+    ```mlir
+    func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.negate %x : tensor<8xf32>
+      %1 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%0)
+          {mhlo.backend_config = {index = 0 : ui64}}
+          : (tensor<8xf32>) -> tensor<8xf32>
+      %2 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x)
+          {has_side_effect = true, mhlo.backend_config = {index = 1 : ui64}}
+          : (tensor<8xf32>) -> tensor<8xf32>
+      %3 = stablehlo.add %1, %2 : tensor<8xf32>
+      return %x : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%arg0)
+          {has_side_effect = true, mhlo.backend_config = {index = 1 : ui64}}
+          : (tensor<8xf32>) -> tensor<8xf32>
+      return %arg0 : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
 def CheckNans : Pass<"whale-check-nans", "::mlir::ModuleOp"> {
   let summary = "ask of each operation whether it makes a NaN";
   let description = [{
