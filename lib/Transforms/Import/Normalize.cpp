@@ -53,7 +53,8 @@ class Normalize : public whale::impl::NormalizeBase<Normalize> {
       module.emitError("normalization does not come to an end");
       return signalPassFailure();
     }
-    if (failed(normalize::closeRegions(module)))
+    if (failed(normalize::verifyCallsAreUsed(module)) ||
+        failed(normalize::closeRegions(module)))
       return signalPassFailure();
   }
 };

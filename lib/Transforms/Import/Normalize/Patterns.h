@@ -63,6 +63,10 @@ void selectShardings(mlir::ModuleOp module);
 /// partition or run, which names the operation or the call's target.
 mlir::LogicalResult verifySupported(mlir::ModuleOp module);
 
+/// Fails, when all is folded, with an error at the first call into Python that
+/// has an effect and would not be made, because nothing uses its results.
+mlir::LogicalResult verifyCallsAreUsed(mlir::ModuleOp module);
+
 } // namespace whale::normalize
 
 #endif // WHALE_LIB_TRANSFORMS_IMPORT_NORMALIZE_PATTERNS_H

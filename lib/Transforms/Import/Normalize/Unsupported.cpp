@@ -77,4 +77,20 @@ LogicalResult verifySupported(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+LogicalResult verifyCallsAreUsed(ModuleOp module) {
+  WalkResult result = module.walk([](stablehlo::CustomCallOp call) {
+    StringRef target = call.getCallTargetName();
+    if (!isPythonCallback(target) || !call.getHasSideEffect() ||
+        !call->use_empty())
+      return WalkResult::advance();
+    call->emitError("custom_call @")
+        << target
+        << " is not supported where nothing depends on its result in the end, "
+           "as in a product with zero or a choice by a constant; have the "
+           "function return nothing, and it is called when the step has ended";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 } // namespace whale::normalize
