@@ -19,6 +19,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopStacks.h"
+
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/StableHLO/IR/CustomCalls.h"
@@ -176,25 +178,6 @@ Value createConstant(OpBuilder &b, Location loc, Type type, int64_t value) {
 Value createTrue(OpBuilder &b, Location loc) {
   auto type = RankedTensorType::get({}, b.getI1Type());
   return hlo::ConstantOp::create(b, loc, DenseElementsAttr::get(type, true));
-}
-
-/// Makes `type` a row of a stack of so many.
-RankedTensorType stackOf(int64_t rows, Type type) {
-  auto row = cast<RankedTensorType>(type);
-  SmallVector<int64_t> shape(row.getShape());
-  shape.insert(shape.begin(), rows);
-  return row.clone(shape);
-}
-
-/// Puts a row at `position` of a stack.
-Value storeRow(OpBuilder &b, Location loc, Value stack, Value row,
-               Value position) {
-  Value shaped = hlo::ReshapeOp::create(b, loc, stackOf(1, row.getType()), row);
-  SmallVector<Value> starts(1, position);
-  if (int64_t rank = cast<RankedTensorType>(row.getType()).getRank())
-    starts.append(rank, createZeros(b, loc, position.getType()));
-  return hlo::DynamicUpdateSliceOp::create(b, loc, stack.getType(), stack,
-                                           shaped, starts);
 }
 
 class Lifter {
@@ -362,11 +345,11 @@ LogicalResult Lifter::liftLoop(hlo::WhileOp loop, LiftedCalls &calls) {
   SmallVector<Value *> lifted;
   for (LiftedCall &call : inside)
     for (Value *value : call.values()) {
-      RankedTensorType type = stackOf(counted->trips, value->getType());
+      RankedTensorType type = getStackType(counted->trips, value->getType());
       initial.push_back(createZeros(outside, call.loc, type));
       loop.getCond().front().addArgument(type, call.loc);
       Value stack = body.addArgument(type, call.loc);
-      next.push_back(storeRow(b, call.loc, stack, *value, position));
+      next.push_back(storeRow(b, call.loc, loop, *value, stack, position));
       lifted.push_back(value);
     }
   yield->setOperands(next);

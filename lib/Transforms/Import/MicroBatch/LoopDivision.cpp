@@ -16,6 +16,7 @@
 #include "LoopDivision.h"
 
 #include "../CarryAttributes.h"
+#include "../LoopStacks.h"
 #include "mlir/IR/IRMapping.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Transforms/OpCost.h"
@@ -130,24 +131,6 @@ private:
     return op->getResult(0);
   }
 
-  RankedTensorType getStackType(Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    shape.insert(shape.begin(), counted.trips);
-    return type.clone(shape);
-  }
-
-  /// Where the row of a round starts in a stack.
-  SmallVector<Value> getStarts(OpBuilder &builder, Value round, Value stack) {
-    auto type = cast<RankedTensorType>(round.getType());
-    Value zero = constant(builder, type,
-                          builder.getIntegerAttr(type.getElementType(), 0));
-    SmallVector<Value> starts(cast<RankedTensorType>(stack.getType()).getRank(),
-                              zero);
-    starts.front() = round;
-    return starts;
-  }
-
   /// The loop with all that does not wait, and the stacks as last results.
   hlo::WhileOp makeFirst() {
     OpBuilder builder(loop);
@@ -156,7 +139,7 @@ private:
       if (!isLate)
         operands.push_back(operand);
     for (Value value : kept) {
-      RankedTensorType type = getStackType(value);
+      RankedTensorType type = getStackType(counted.trips, value.getType());
       operands.push_back(
           constant(builder, type, builder.getZeroAttr(type.getElementType())));
     }
@@ -181,33 +164,19 @@ private:
     ValueRange stacks = newBody.getArguments().take_back(kept.size());
     Value round = inBody.lookup(body.getArgument(counted.counter));
     for (auto [value, stack] : llvm::zip_equal(kept, stacks))
-      next.push_back(store(builder, inBody.lookup(value), stack, round));
+      next.push_back(storeRow(builder, value.getLoc(), loop,
+                              inBody.lookup(value), stack, round));
     hlo::ReturnOp::create(builder, loop.getLoc(), next);
     return first;
   }
 
-  Value store(OpBuilder &builder, Value value, Value stack, Value round) {
-    auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    shape.insert(shape.begin(), 1);
-    SmallVector<Value> starts = getStarts(builder, round, stack);
-    Operation *row = hlo::ReshapeOp::create(builder, value.getLoc(),
-                                            type.clone(shape), value);
-    Operation *update = hlo::DynamicUpdateSliceOp::create(
-        builder, value.getLoc(), stack.getType(), stack, row->getResult(0),
-        starts);
-    for (Operation *made : {row, update})
-      carryAttributes(loop, made);
-    return update->getResult(0);
-  }
-
   Value load(OpBuilder &builder, Value stack, Value value, Value round) {
     auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    shape.insert(shape.begin(), 1);
+    RankedTensorType rowType = getStackType(1, type);
     Operation *row = hlo::DynamicSliceOp::create(
-        builder, value.getLoc(), type.clone(shape), stack,
-        getStarts(builder, round, stack), builder.getDenseI64ArrayAttr(shape));
+        builder, value.getLoc(), rowType, stack,
+        getRowStarts(builder, value.getLoc(), loop, round, stack),
+        builder.getDenseI64ArrayAttr(rowType.getShape()));
     Operation *flat = hlo::ReshapeOp::create(builder, value.getLoc(), type,
                                              row->getResult(0));
     for (Operation *made : {row, flat})
