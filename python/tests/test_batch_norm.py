@@ -2,10 +2,11 @@
 
 Under test: Config({"batch_norm": "micro"}) with both formulas of a variance,
 in dense layers and convolutions, with jax.checkpoint, before a contrastive loss
-and in stages. The reference is the model whose statistics are written down for
-each group of samples, under jax.jit. Values must be within 2e-5 of its
-magnitude. A failure means that statistics, their gradients or running ones are
-of other samples than documented.
+and in stages; and losses that reach statistics past the layers behind them. The
+reference is the model whose statistics are written down for each group of
+samples, under jax.jit. Values must be within 2e-5 of its magnitude. A failure
+means that statistics, their gradients or running ones are of other samples than
+documented, or those of the backward pass of others than of the forward pass.
 """
 
 import os
@@ -136,3 +137,135 @@ def test_it_is_asked_for():
     )
     with pytest.raises(wh.CompileError, match='{"batch_norm": "micro"}'):
         step(*inputs(is_image=False))
+
+
+def normalise_each(h, groups):
+    return normalise(h, groups, is_fast=False)[0]
+
+
+def probe(params, x, y, groups):
+    """A layer follows, but no gradient comes from it."""
+    z = normalise_each(x @ params["w"], groups)
+    logits = lax.stop_gradient(z) @ params["out"]
+    return ((logits - y) ** 2).mean() + ((z - y) ** 4).mean()
+
+
+def two_ways(params, x, y, groups):
+    """Gradients from a layer, and past it in a sum of their own."""
+    h = x @ params["w"]
+    mean = h.mean(0)
+    if groups > 1:
+        means = h.reshape(groups, -1, WIDTH).mean(1)
+        mean = jnp.repeat(means, len(h) // groups, 0)
+    z = jnp.tanh(h - mean) @ params["out"]
+    return ((z - y) ** 2).mean() + ((h - mean) ** 4).mean()
+
+
+def linear(params, x, y, groups):
+    """The sum of a gradient is one of targets alone."""
+    h = x @ params["w"]
+    z = h - h.mean(0)
+    logits = lax.stop_gradient(z) @ params["out"]
+    return ((logits - y) ** 2).mean() + (z * y).mean()
+
+
+def deviation(params, x, y, groups):
+    """A statistic of all samples too, past the layer."""
+    z = normalise_each(x @ params["w"], groups)
+    return ((z @ params["out"] - y) ** 2).mean() + (z * y + z**3).std()
+
+
+def both_means(params, x, y, groups):
+    """The gradients of both statistics have the same factors."""
+    z = normalise_each(x @ params["w"], groups)
+    return ((z @ params["out"] - y) ** 2).mean() + (z - z.mean(0) / 2).std()
+
+
+def embedding(params, x, y, groups):
+    """No product comes before what jax.checkpoint computes again."""
+
+    @jax.checkpoint
+    def model(params):
+        h = params["table"][abs(x[:, :3] * 8).astype(int)]
+        return jnp.tanh(normalise_each(h, groups)).mean(1) @ params["out"]
+
+    return ((model(params) - y) ** 2).mean()
+
+
+def again(params, x, y, groups):
+    """Statistics of micro-batches and of all samples are computed again."""
+
+    @jax.checkpoint
+    def model(params):
+        z = jnp.tanh(normalise_each(x @ params["w"], groups)) @ params["out"]
+        return (z / jnp.sqrt((z * z).mean(0) + 0.1) - y) ** 4
+
+    return model(params).mean()
+
+
+def run_loss(loss, moments, groups, has_value=True):
+    rng = np.random.default_rng(0)
+    params = {
+        name: rng.standard_normal(shape, np.float32)
+        for name, shape in (
+            ("w", (WIDTH, WIDTH)),
+            ("out", (WIDTH, WIDTH)),
+            ("table", (32, WIDTH)),
+        )
+    }
+    x, y = rng.standard_normal((2, 8, WIDTH), np.float32)
+
+    def step(params, x, y):
+        value, gradients = jax.value_and_grad(
+            lambda *args: loss(*args, groups), has_aux=loss is metric
+        )(params, x, y)
+        new = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+        return (new, value) if has_value else new
+
+    if moments == 1:
+        return jax.jit(step)(params, x, y)
+    wh.init(wh.Config({"num_micro_batch": moments, "batch_norm": "micro"}))
+    wh.set_default_strategy(wh.replicate(1))
+    return wh.jit(step, cluster=1, batch_argnums=(1, 2))(params, x, y)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        probe,
+        again,
+        pytest.param(deviation, marks=pytest.mark.long),
+        pytest.param(two_ways, marks=pytest.mark.long),
+        pytest.param(embedding, marks=pytest.mark.long),
+    ],
+)
+def test_backward_is_as_forward(loss):
+    close(run_loss(loss, 2, 1), run_loss(loss, 1, 2))
+
+
+def metric(params, x, y, groups):
+    h = x @ params["w"]
+    mean = h.mean(0)
+    z = (h - mean) @ params["out"]
+    return ((z - y) ** 2).mean(), (mean > 0).sum()
+
+
+def flat(params, x, y, groups):
+    h = jnp.repeat(x, 3, 0).reshape(len(x), 3, WIDTH).reshape(-1, WIDTH)
+    z = normalise_each(h @ params["w"], groups) @ params["out"]
+    return ((z.reshape(len(x), 3, WIDTH) - y[:, None]) ** 2).mean()
+
+
+@pytest.mark.parametrize(
+    ("loss", "moments", "has_value", "message"),
+    [
+        (both_means, 2, True, "can't tell whether this belongs"),
+        (again, 2, False, "return the loss, as jax.value_and_grad does"),
+        (linear, 2, True, "can't compute this gradient"),
+        (metric, 2, True, "their mean is no integer or boolean"),
+        (flat, 3, True, "3 of them don't divide 8 samples"),
+    ],
+)
+def test_what_is_refused(loss, moments, has_value, message):
+    with pytest.raises(wh.CompileError, match=message):
+        run_loss(loss, moments, 1, has_value)

@@ -51,6 +51,51 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
 
 // -----
 
+module attributes {whale.config = {batch_norm = "micro", num_micro_batch = 4 : i64}} {
+// Samples that are divided into parts: there are 6 of them, not 12.
+func.func @main(%x: tensor<6x2x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>) -> tensor<12x4xf32> {
+  %0 = stablehlo.reshape %x : (tensor<6x2x4xf32>) -> tensor<12x4xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+      : (tensor<12x4xf32>, tensor<4x4xf32>) -> tensor<12x4xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<12x4xf32>, tensor<f32>) -> tensor<4xf32>
+  // expected-error@+1 {{4 of them don't divide 6 samples}}
+  %3 = stablehlo.broadcast_in_dim %2, dims = [1]
+      : (tensor<4xf32>) -> tensor<12x4xf32>
+  %4 = stablehlo.subtract %1, %3 : tensor<12x4xf32>
+  %5 = stablehlo.dot_general %4, %w, contracting_dims = [1] x [0]
+      : (tensor<12x4xf32>, tensor<4x4xf32>) -> tensor<12x4xf32>
+  return %5 : tensor<12x4xf32>
+}
+}
+
+// -----
+
+module attributes {whale.config = {batch_norm = "micro", num_micro_batch = 2 : i64}} {
+// Booleans of statistics of each micro-batch, as results.
+func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
+                %w: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<4xi1>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add
+      across dimensions = [0] : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [1]
+      : (tensor<4xf32>) -> tensor<8x4xf32>
+  %3 = stablehlo.subtract %0, %2 : tensor<8x4xf32>
+  %4 = stablehlo.dot_general %3, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  // expected-error@+1 {{batch_norm: 'micro' can't return this of the statistics of each micro-batch, since their mean is no integer or boolean; use one micro-batch, or return it as a floating-point number}}
+  %5 = stablehlo.compare GT, %1, %1
+      : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  return %4, %5 : tensor<8x4xf32>, tensor<4xi1>
+}
+}
+
+// -----
+
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
 // A loop over samples, as lax.map is, of the model.
 func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},

@@ -81,8 +81,6 @@ LogicalResult TimeAxis::run() {
         return failure();
     } while (computeWholeValues() || divideLoops());
     SmallVector<OpOperand *> mixes = assignLoops();
-    if (mixes.empty())
-      return success();
     if (ownStatistics) {
       FailureOr<bool> hasChanged = takeOwnStatistics();
       if (failed(hasChanged))
@@ -90,6 +88,8 @@ LogicalResult TimeAxis::run() {
       if (*hasChanged)
         continue;
     }
+    if (mixes.empty())
+      return success();
     if (failed(joinSamples(mixes)))
       return failure();
   }

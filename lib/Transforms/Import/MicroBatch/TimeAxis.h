@@ -101,6 +101,8 @@ private:
   mlir::func::FuncOp main;
   int64_t moments;
   bool ownStatistics;
+  /// Whether some have been found.
+  bool hasOwnStatistics = false;
   Mesh mesh;
   std::unique_ptr<AxisPropagation> propagation;
   llvm::DenseMap<mlir::Operation *, unsigned> loopOf;
