@@ -27,6 +27,7 @@
 #include "whale/ProgramFormat/Exchange.h"
 #include "whale/ProgramFormat/Pieces.h"
 #include "whale/Runtime/Types.h"
+#include "whale/System/Checksum.h"
 
 #include <algorithm>
 #include <atomic>
@@ -221,6 +222,17 @@ bool Array::isInFiles() const { return state->type->isInFiles; }
 
 bool Array::isLaidOutAs(const std::shared_ptr<const Layout> &layout) const {
   return state->type->isLaidOutAs(layout);
+}
+
+std::string Array::layoutChecksum() const {
+  system::Checksum checksum;
+  checksum.add(name(dtype()));
+  checksum.add(isInFiles() ? " in files" : " of ranks");
+  for (const Shape &each : {shape(), layout().view})
+    checksum.add(toString(each));
+  for (const std::optional<Box> &box : layout().boxes)
+    checksum.add(box ? toString(box->start) + toString(box->size) : "none");
+  return checksum.hex();
 }
 
 int64_t Array::bytes() const {

@@ -69,6 +69,11 @@ static bool isInEachProcess(const Layout &layout, const Ranks &place) {
   });
 }
 
+bool Program::Engine::needsOthers(const Array &array) const {
+  return !array.isInFiles() &&
+         !isInEachProcess(array.layout(), executor.where());
+}
+
 std::vector<Array> Program::Engine::relayout(
     std::vector<Array> arrays,
     std::span<const std::shared_ptr<const Layout>> layouts) {
@@ -79,8 +84,7 @@ std::vector<Array> Program::Engine::relayout(
     Array &array = arrays[i];
     if (array.isLaidOutAs(layouts[i]))
       continue;
-    if (array.isInFiles() ||
-        isInEachProcess(array.layout(), executor.where())) {
+    if (!needsOthers(array)) {
       array = array.relayout(layouts[i], localRanks());
       continue;
     }
@@ -444,27 +448,38 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
                                  std::span<const size_t> arguments,
                                  const AskInterrupted &interrupted) const {
   const std::shared_ptr<Job> &job = state->options.job;
+  Engine &engine = state->getEngine();
+  const Ranks &ranks = engine.executor.where();
   std::vector<std::shared_ptr<const Layout>> layouts;
+  std::vector<Array> taken;
   // Until all have found nothing wrong, nobody gives anything up.
   auto prepare = [&] {
     std::vector<Parameter> parameters;
     for (size_t argument : arguments)
       parameters.push_back(this->arguments().at(argument));
     checkArguments(parameters, arrays);
-    std::string names;
+    std::string described;
     int64_t bytes = 0;
     for (size_t i = 0; i < arrays.size(); ++i) {
+      const std::shared_ptr<const Layout> &layout = parameters[i].layout;
+      layouts.push_back(layout);
+      described += parameters[i].name + " " + arrays[i].layoutChecksum() + "; ";
       arrays[i].wait(interrupted);
-      layouts.push_back(parameters[i].layout);
-      names += parameters[i].name + " " + toString(arrays[i].layout().view) +
-               " of " + std::to_string(arrays[i].layout().boxes.size()) + "; ";
-      for (int64_t rank : state->getEngine().executor.where().local)
-        if (const std::optional<Box> &box = parameters[i].layout->boxes[rank])
-          bytes += box->elements() * byteSize(parameters[i].dtype);
+      if (!arrays[i].isLaidOutAs(layout) && engine.needsOthers(arrays[i])) {
+        taken.push_back(arrays[i]);
+        for (int64_t rank : ranks.local)
+          if (const std::optional<Box> &box = layout->boxes[rank])
+            bytes += box->elements() * byteSize(parameters[i].dtype);
+        continue;
+      }
+      // What may be in files that are damaged is read now; memory of the
+      // caller's does not stay.
+      Array own = arrays[i].relayout(layout, engine.localRanks());
+      taken.push_back(own.share(layout, engine.localRanks()).array());
     }
-    // Given back at once, but there is so much.
+    // Given back at once, but so much could be had.
     Buffer::allocate(bytes);
-    return state->bound->title + ": " + names;
+    return state->bound->title + ": " + described;
   };
   if (!job || job->processes() == 1) {
     prepare();
@@ -488,9 +503,8 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
                     all[process].substr(1) + " instead of " + all[0].substr(1));
   }
   // The contents go on; the caller's handles have nothing any more.
-  std::vector<Array> taken;
-  for (const Array &array : arrays)
-    taken.push_back(array.contents().array());
+  for (Array &array : taken)
+    array = array.contents().array();
   for (const Array &array : arrays)
     array.donate("moved to another program");
   return moveInTurn(std::move(taken), std::move(layouts), interrupted);

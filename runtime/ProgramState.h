@@ -41,6 +41,8 @@ struct Program::Engine {
     return ranks.job ? ranks.job->fail(what) : what;
   }
 
+  /// Whether another layout of an array takes it from other processes.
+  bool needsOthers(const Array &array) const;
   /// Arrays, each in the layout beside it, which may take them from other
   /// processes, in one exchange. What only the caller has is freed on the way.
   std::vector<Array>

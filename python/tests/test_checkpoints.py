@@ -182,6 +182,10 @@ def test_leaves_of_all_kinds(tmp_path):
         "jax": jnp.ones((2, 0)),
         "half": jnp.full((3,), 1.5, jnp.float16),
         "flag": np.array([True, False]),
+        # More bits than JAX keeps by itself.
+        "wide": np.array([5_000_000_000, -1], np.int64),
+        "large": 5_000_000_001,
+        "tenth": 0.1,
         "old": jax.random.PRNGKey(1),
         "keys": jax.random.split(jax.random.key(3, impl="rbg"), 2),
         "none": None,
@@ -192,6 +196,8 @@ def test_leaves_of_all_kinds(tmp_path):
     assert restored["numbers"] == (3, 2.5, True)
     assert [type(n) for n in restored["numbers"]] == [int, float, bool]
     assert type(restored["numpy"]) is np.ndarray
+    assert restored["wide"].tolist() == [5_000_000_000, -1]
+    assert (restored["large"], restored["tenth"]) == (5_000_000_001, 0.1)
     np.testing.assert_array_equal(restored["numpy"], tree["numpy"])
     assert restored["keys"].dtype == tree["keys"].dtype
     for name in ("jax", "half", "flag", "old"):
@@ -227,6 +233,34 @@ def test_other_trees(tmp_path):
     )
     with pytest.raises(wh.RuntimeError, match="step-9"):
         checkpointer.restore({"a": 1}, step=9)
+
+
+def test_numbers_that_became_arrays(tmp_path):
+    checkpointer = wh.Checkpointer(tmp_path)
+    step = wh.jit(lambda n, x: (n + 1, x * 2), cluster=1)
+    checkpointer.save(1, step(0, np.zeros(3)))
+    count, x = checkpointer.restore((0, np.zeros(3)))
+    assert (type(count), count, x.dtype) == (int, 1, np.float32)
+    with pytest.raises(wh.RuntimeError, match="'0' is i32"):
+        checkpointer.restore((0.5, np.zeros(3)))
+
+
+def test_what_is_saved_outlives_its_checkpointer(tmp_path):
+    def train():
+        wh.Checkpointer(tmp_path).save(1, np.zeros(1 << 20))
+
+    train()
+    pid = os.fork()
+    if pid == 0:
+        # A child that ends takes nothing with it.
+        os._exit(0 if wh.Checkpointer(tmp_path / "own").latest() is None else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    for _ in range(500):
+        if wh.Checkpointer(tmp_path).latest() == 1:
+            break
+        time.sleep(0.01)
+    else:
+        raise AssertionError("the checkpoint is not complete")
 
 
 def test_what_cannot_be_saved(tmp_path):

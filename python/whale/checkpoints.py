@@ -16,7 +16,7 @@ import json
 import os
 import signal
 import threading
-import weakref
+import time
 from typing import Any
 
 import jax
@@ -24,9 +24,10 @@ import numpy as np
 
 from whale import distributed, native, nesting
 from whale.array import Array, Kind
+from whale.dtypes import element_name, numpy_dtype
 from whale.errors import RuntimeError
-from whale.program import array_handle
-from whale.signature import Leaf
+from whale.program import array_handle, host_handle
+from whale.signature import Leaf, host_value
 from whale.tracebacks import api_boundary
 
 
@@ -82,7 +83,9 @@ class Checkpointer:
             self._directory, keep, distributed.job()
         )
         self._extra: Any = {}
-        _live[next(_count)] = self
+        self._number = next(_count)
+        # Whether the next save ends the process, in all processes.
+        self._is_ending = False
 
     @property
     def extra(self) -> Any:
@@ -116,17 +119,23 @@ class Checkpointer:
         for name, value in _named_leaves(tree):
             if isinstance(value, Array) and value.kind.program is not None:
                 plan = value.kind.program.plan
-            key = Leaf.of_value(value, name).key or ""
-            leaves.append((name, key, array_handle(value, name)))
+            key = _leaf(value, name).key or ""
+            leaves.append((name, key, _handle(value, name)))
         structure = json.dumps(str(jax.tree.structure(tree)))
         try:
             text = json.dumps({} if extra is None else extra, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise TypeError(f"extra: {error}") from None
-        native.guarded(
-            self._native.save, int(step), leaves, text, structure, plan
-        )
-        if _is_terminated.is_set():
+        # Whoever drops this object does not drop what it saves.
+        _saving[self._number] = self
+        try:
+            native.guarded(
+                self._native.save, int(step), leaves, text, structure, plan
+            )
+        except RuntimeError:
+            del _saving[self._number]
+            raise
+        if self._is_ending:
             self.wait()
             raise SystemExit(128 + signal.SIGTERM)
 
@@ -137,16 +146,13 @@ class Checkpointer:
         process: the next save does. The same answer in all processes.
         """
         _watch_termination()
-        if self._every is not None and step % self._every == 0:
-            return True
-        mine = _is_terminated.is_set()
-        if distributed.job() is None:
-            return mine
         nesting.check_together("Checkpointer.is_due")
-        due: bool = native.guarded(self._native.any_of_us, mine)
-        if due:
-            _is_terminated.set()
-        return due
+        # All ask in each step: a signal may come between two processes.
+        self._is_ending = native.guarded(
+            self._native.any_of_us, _terminations.first is not None
+        )
+        is_due = self._every is not None and step % self._every == 0
+        return is_due or self._is_ending
 
     @api_boundary
     def latest(self) -> int | None:
@@ -186,14 +192,14 @@ class Checkpointer:
         }
         restored = []
         for name, value in _named_leaves(tree_like):
-            leaf = Leaf.of_value(value, name)
+            leaf = _leaf(value, name)
             if name not in numbers:
                 raise RuntimeError(
                     f"{self._directory}: the checkpoint of step "
                     f"{checkpoint.step} has no {name!r}"
                 )
             number = numbers.pop(name)
-            _check(self._directory, leaf, checkpoint.leaves[number])
+            _check(self._directory, value, leaf, checkpoint.leaves[number])
             restored.append(
                 _like(value, _array(checkpoint.array(number), leaf))
             )
@@ -213,7 +219,28 @@ class Checkpointer:
             RuntimeError: in all processes, where one could not write.
         """
         nesting.check_together("Checkpointer.wait")
+        _saving.pop(self._number, None)
         native.guarded(self._native.wait)
+
+
+def _leaf(value: Any, name: str) -> Leaf:
+    """What a checkpoint has of a value: of NumPy and Python, all its bits."""
+    if isinstance(value, (bool, int, float, complex)):
+        value = np.asarray(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        try:
+            aval = jax.ShapeDtypeStruct(value.shape, value.dtype)
+            return Leaf(name, aval.shape, element_name(value.dtype))
+        except (TypeError, ValueError):
+            raise TypeError(f"{name!r} is no array: {value!r}") from None
+    return Leaf.of_value(value, name)
+
+
+def _handle(value: Any, name: str) -> Any:
+    if isinstance(value, (bool, int, float, complex, np.ndarray, np.generic)):
+        leaf = _leaf(value, name)
+        return host_handle(host_value(value, leaf), leaf)
+    return array_handle(value, name)
 
 
 def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
@@ -229,9 +256,25 @@ def _named_leaves(tree: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name, (_, value) in zip(names, paths)]
 
 
-def _check(directory: str, leaf: Leaf, found: Any) -> None:
-    """Compares a leaf of the tree with that of a checkpoint."""
+# The numbers of Python, by the kinds of NumPy's types that they stand for.
+_KINDS = {bool: "b", int: "iu", float: "fV", complex: "c"}
+
+
+def _check(directory: str, value: Any, leaf: Leaf, found: Any) -> None:
+    """Compares a leaf of the tree with that of a checkpoint.
+
+    A step may have made an array of JAX's types of what began as a number of
+    Python or an array of NumPy.
+    """
     _, dtype, shape, key = found
+    kinds = _KINDS.get(type(value))
+    if kinds is not None and not shape and not key:
+        if numpy_dtype(dtype).kind in kinds:
+            return
+    elif isinstance(value, (np.ndarray, np.generic)):
+        canonical = jax.dtypes.canonicalize_dtype(value.dtype)
+        if dtype == element_name(canonical) and not key:
+            leaf = dataclasses.replace(leaf, dtype=dtype)
 
     def described(dtype: str, shape: Any, key: str | None) -> str:
         return f"{dtype}{list(shape)}" + (f" of keys {key}" if key else "")
@@ -259,18 +302,15 @@ def _like(value: Any, array: Array) -> Any:
     return array
 
 
-# Those that may still write, in the order in which they were made: what is
+# Those that may still write, by the order in which they were made: what is
 # collective has one order in all processes.
-_live: weakref.WeakValueDictionary[int, Checkpointer] = (
-    weakref.WeakValueDictionary()
-)
+_saving: dict[int, Checkpointer] = {}
 _count = itertools.count()
-_is_terminated = threading.Event()
 
 
 def _finish() -> None:
     """Completes what is being saved; what fails was not waited for."""
-    for _, checkpointer in sorted(_live.items()):
+    for _, checkpointer in sorted(_saving.items()):
         with contextlib.suppress(RuntimeError):
             checkpointer.wait()
 
@@ -278,19 +318,32 @@ def _finish() -> None:
 distributed.complete_at_exit(_finish)
 
 
-def _watch_termination() -> None:
-    """Has SIGTERM be noticed by `is_due`, unless the script handles it.
+class _Terminations:
+    """What SIGTERM does once `is_due` looks for it.
 
-    A second one ends the process.
+    A second one ends the process; but whoever signals a group of processes
+    signals each of them twice where its launcher passes the signal on.
     """
+
+    # When the first one came.
+    first: float | None = None
+
+    def __call__(self, *_: object) -> None:
+        now = time.monotonic()
+        if self.first is None:
+            self.first = now
+        elif now - self.first > 1:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+_terminations = _Terminations()
+
+
+def _watch_termination() -> None:
+    """Has SIGTERM be noticed by `is_due`, unless the script handles it."""
     if (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        and not _is_terminated.is_set()
     ):
-        signal.signal(signal.SIGTERM, _note_termination)
-
-
-def _note_termination(*_: object) -> None:
-    _is_terminated.set()
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, _terminations)

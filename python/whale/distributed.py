@@ -243,6 +243,7 @@ def _remember(
 
 def forget() -> None:
     """Has a child of a process take no part in what the processes do."""
+    _last.clear()
     if job() is not None:
         atexit.unregister(_leave)
         # Destroyed, it would wait for its threads.

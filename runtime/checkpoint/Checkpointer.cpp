@@ -39,7 +39,9 @@
 #include <fcntl.h>
 #include <fstream>
 #include <future>
+#include <pthread.h>
 #include <random>
+#include <set>
 #include <sstream>
 #include <sys/file.h>
 #include <thread>
@@ -54,9 +56,11 @@ namespace {
 class DirectoryLock {
 public:
   explicit DirectoryLock(const fs::path &directory, const std::string &owner);
-  ~DirectoryLock() { close(descriptor); }
+  ~DirectoryLock();
   DirectoryLock(const DirectoryLock &) = delete;
   DirectoryLock &operator=(const DirectoryLock &) = delete;
+
+  static std::set<int> &all();
 
 private:
   int descriptor;
@@ -81,8 +85,28 @@ struct Saving {
 };
 } // namespace
 
+/// A child of fork would hold the lock as long as it lives.
+static void closeLocksInChildren() {
+  static int registered = pthread_atfork(nullptr, nullptr, [] {
+    for (int descriptor : DirectoryLock::all())
+      close(descriptor);
+  });
+  (void)registered;
+}
+
+std::set<int> &DirectoryLock::all() {
+  static std::set<int> descriptors;
+  return descriptors;
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (all().erase(descriptor))
+    close(descriptor);
+}
+
 DirectoryLock::DirectoryLock(const fs::path &directory,
                              const std::string &owner) {
+  closeLocksInChildren();
   fs::path path = directory / ".lock";
   descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0)
@@ -101,6 +125,7 @@ DirectoryLock::DirectoryLock(const fs::path &directory,
   if (ftruncate(descriptor, 0) != 0 ||
       write(descriptor, owner.data(), owner.size()) < 0)
     errno = 0; // It only names the owner.
+  all().insert(descriptor);
 }
 
 struct Checkpointer::State {
@@ -161,24 +186,13 @@ std::vector<std::string> Checkpointer::State::together(
   return all;
 }
 
-static void addShape(system::Checksum &checksum, const Shape &shape) {
-  checksum.add(toString(shape));
-}
-
 void Checkpointer::State::agree(int64_t step,
                                 const std::vector<StateLeaf> &leaves) const {
   if (processes() == 1)
     return;
   system::Checksum checksum;
   for (const auto &[name, array, key] : leaves) {
-    checksum.add(name + "\n" + key + "\n" +
-                 std::string(runtime::name(array.dtype())));
-    addShape(checksum, array.shape());
-    addShape(checksum, array.layout().view);
-    for (const std::optional<Box> &box : array.layout().boxes) {
-      addShape(checksum, box ? box->start : Shape{-1});
-      addShape(checksum, box ? box->size : Shape{-1});
-    }
+    checksum.add(name + "\n" + key + "\n" + array.layoutChecksum());
   }
   options.job->agree({{"step to save", std::to_string(step)},
                       {"state to save", checksum.hex()}});
@@ -193,6 +207,8 @@ std::string Checkpointer::State::claim(int64_t step) {
   fs::create_directories(all, error);
   if (error)
     throw Error(all.string() + ": cannot be made: " + error.message());
+  if (fs::path parent = fs::absolute(all).parent_path(); !lock)
+    system::syncDirectory(parent);
   if (!lock)
     lock.emplace(all, options.job ? options.job->name()
                                   : "process " + std::to_string(owner));
@@ -309,7 +325,9 @@ void Checkpointer::State::complete(Saving &saving, ShardFile::Written own) {
   std::string text = format::writeCheckpoint(manifest);
   // What could not be read again is no checkpoint.
   format::readCheckpoint(text, path.string());
+  // The names of all that it names are on the disk before it.
   system::syncDirectory(options.directory);
+  system::syncDirectory(saving.directory);
   system::FileWriter file(path);
   file.write(text);
   file.sync();
@@ -356,7 +374,8 @@ void Checkpointer::State::discard() {
 }
 
 void Checkpointer::State::wait() {
-  if (!saving)
+  // A fork has none of its parent's threads, nor a part in what they do.
+  if (!saving || owner != system::processId())
     return;
   try {
     together("written", [&] {
@@ -441,6 +460,10 @@ std::optional<int64_t> Checkpointer::latest() {
 
 void Checkpointer::save(int64_t step, const std::vector<StateLeaf> &leaves,
                         const CheckpointNotes &notes) {
+  if (state->owner != system::processId())
+    throw Error(
+        state->options.directory.string() +
+        ": a forked process cannot save with its parent's Checkpointer");
   state->wait();
   state->agree(step, leaves);
   state->saving = std::make_unique<Saving>();

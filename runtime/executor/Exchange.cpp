@@ -291,6 +291,11 @@ Executor::exchange(std::span<const ArrayMove> moves,
   connections.reset();
   Transport &transport = connections.host();
   const ExchangePlan &plan = planExchange(moves);
+  // Replicas that give nothing are not needed beside the results.
+  for (size_t move = 0; move < moves.size(); ++move)
+    for (size_t rank = 0; rank < sources[move].size(); ++rank)
+      if (plan.uses[move][rank] == 0)
+        sources[move][rank].reset();
   auto work = std::make_shared<Exchanging>(moves, plan.pieces, plan.uses,
                                            std::move(sources));
   for (const ArrayMove &move : moves) {

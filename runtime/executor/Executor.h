@@ -38,8 +38,6 @@ namespace whale::runtime {
 /// The shards of the arguments or the results: by parameter, then by rank.
 using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
 
-/// How a run may overlap with those before and behind it, where a device takes
-/// a run behind another one.
 /// An array that goes from the layout of a program to that of another one.
 struct ArrayMove {
   int64_t elementBytes;
@@ -52,6 +50,8 @@ struct ArrayMove {
   }
 };
 
+/// How a run may overlap with those before and behind it, where a device takes
+/// a run behind another one.
 struct Overlap {
   /// Lets the run before come to its end, which gives memory back.
   std::function<void()> settle;

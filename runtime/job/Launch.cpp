@@ -121,8 +121,10 @@ std::string logFile(const std::string &directory, int64_t process) {
 void Child::openOutput(const Launch &launch) {
   isLog = !launch.logDirectory.empty();
   std::string file = isLog ? logFile(launch.logDirectory, process) : "errors";
+  // What an earlier attempt has printed says why there is another one.
+  int kept = launch.attempt == 0 ? O_TRUNC : 0;
   output = isLog ? open(file.c_str(),
-                        O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644)
+                        O_RDWR | O_CREAT | kept | O_APPEND | O_CLOEXEC, 0644)
                  : memfd_create(file.c_str(), MFD_CLOEXEC);
   if (output < 0)
     throw Error((isLog ? file

@@ -30,8 +30,8 @@ static std::string fileName(size_t number, size_t count) {
 }
 
 void runtime::exportWhole(const Checkpoint &checkpoint,
-                                 const std::filesystem::path &directory,
-                                 int64_t mostBytes) {
+                          const std::filesystem::path &directory,
+                          int64_t mostBytes) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   std::filesystem::path index = directory / "model.safetensors.index.json";
@@ -42,7 +42,7 @@ void runtime::exportWhole(const Checkpoint &checkpoint,
   const format::CheckpointManifest &manifest = checkpoint.manifest();
   std::vector<std::vector<TensorToWrite>> files(1);
   int64_t bytes = 0, total = 0;
-  Json keys = Json::object();
+  Json keys = Json::object(), dtypes = Json::object();
   for (size_t i = 0; i < manifest.leaves.size(); ++i) {
     const format::CheckpointLeaf &leaf = manifest.leaves[i];
     if (bytes > 0 && bytes + leaf.bytes() > mostBytes) {
@@ -56,6 +56,8 @@ void runtime::exportWhole(const Checkpoint &checkpoint,
          [&checkpoint, i](void *out) { checkpoint.array(i).toHost(out); }});
     if (!leaf.key.empty())
       keys[leaf.name] = leaf.key;
+    if (wholeType(safetensorsName(leaf.dtype)) != leaf.dtype)
+      dtypes[leaf.name] = name(leaf.dtype);
   }
   Json places = Json::object();
   for (size_t i = 0; i < files.size(); ++i) {
@@ -68,6 +70,7 @@ void runtime::exportWhole(const Checkpoint &checkpoint,
                 {{"total_size", total},
                  {"step", manifest.step},
                  {"keys", std::move(keys)},
+                 {"dtypes", std::move(dtypes)},
                  {"extra", system::parseJson<Json>(manifest.extra)}}},
                {"weight_map", std::move(places)}};
   // Last: without it the directory is incomplete to whoever reads it.

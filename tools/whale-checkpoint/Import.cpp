@@ -23,8 +23,7 @@ using namespace whale::runtime;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-/// The element type whose own name in such files this is.
-static DType dtypeOf(const std::string &name, const std::string &where) {
+std::optional<DType> runtime::wholeType(std::string_view name) {
   for (DType dtype :
        {DType::I1, DType::I8, DType::I16, DType::I32, DType::I64, DType::UI8,
         DType::UI16, DType::UI32, DType::UI64, DType::F8E4M3FN,
@@ -32,7 +31,32 @@ static DType dtypeOf(const std::string &name, const std::string &where) {
         DType::BF16, DType::F16, DType::F32, DType::F64, DType::C64})
     if (safetensorsName(dtype) == name)
       return dtype;
-  throw Error(where + ": elements of " + name + " are not supported");
+  return std::nullopt;
+}
+
+/// A tensor as an array; of the type that `dtypes` has for it, if any.
+static Array arrayOf(const SafetensorsFile &file, const std::string &where,
+                     const std::string &name,
+                     const SafetensorsFile::Tensor &tensor,
+                     const json &dtypes) {
+  std::optional<DType> dtype = wholeType(tensor.dtype);
+  Shape shape = tensor.shape;
+  if (dtypes.contains(name)) {
+    const json &given = dtypes[name];
+    dtype =
+        given.is_string() ? parseDType(given.get<std::string>()) : std::nullopt;
+    if (dtype == DType::C128 && !shape.empty())
+      shape.pop_back();
+    if (!dtype || safetensorsName(*dtype) != tensor.dtype ||
+        safetensorsShape(*dtype, shape) != tensor.shape)
+      throw Error(where + ": tensor '" + name +
+                  "' is none of the type that the index says");
+  }
+  if (!dtype)
+    throw Error(where + ": tensor '" + name + "': elements of " + tensor.dtype +
+                " are not supported");
+  return Array::adopt(*dtype, std::move(shape),
+                      std::shared_ptr<const void>(file.owner(), tensor.data));
 }
 
 static json readIndex(const fs::path &path) {
@@ -51,23 +75,18 @@ static json readIndex(const fs::path &path) {
 /// Adds the tensors of a file; only those with `name` as their place, unless it
 /// is empty.
 static void addTensors(const fs::path &path, const json &places,
-                       const std::string &name,
+                       const std::string &name, const json &dtypes,
                        std::map<std::string, Array> &arrays) {
   SafetensorsFile file = SafetensorsFile::open(path);
   for (const auto &[tensorName, tensor] : file.tensors())
     if (name.empty() ||
         (places.contains(tensorName) && places[tensorName] == name))
       arrays.insert_or_assign(
-          tensorName,
-          Array::adopt(dtypeOf(tensor.dtype,
-                               path.string() + ": tensor '" + tensorName + "'"),
-                       tensor.shape,
-                       std::shared_ptr<const void>(file.owner(), tensor.data)));
+          tensorName, arrayOf(file, path.string(), tensorName, tensor, dtypes));
 }
 
-void runtime::importWhole(const fs::path &from,
-                                 Checkpointer &checkpointer,
-                                 std::optional<int64_t> step) {
+void runtime::importWhole(const fs::path &from, Checkpointer &checkpointer,
+                          std::optional<int64_t> step) {
   std::map<std::string, Array> arrays;
   std::map<std::string, std::string> keys;
   CheckpointNotes notes;
@@ -76,7 +95,7 @@ void runtime::importWhole(const fs::path &from,
     std::error_code error;
     if (fs::path single = from / "model.safetensors";
         !fs::exists(path, error) && fs::exists(single, error)) {
-      addTensors(single, {}, "", arrays);
+      addTensors(single, {}, "", {}, arrays);
     } else {
       json index = readIndex(path);
       const json &places = index["weight_map"];
@@ -88,13 +107,14 @@ void runtime::importWhole(const fs::path &from,
         else
           throw Error(path.string() + ": weight_map: '" + name +
                       "' must have the name of a file, without folders");
+      json metadata = index.value("metadata", json::object());
+      json dtypes = metadata.value("dtypes", json::object());
       for (const auto &[file, isThere] : files)
-        addTensors(from / file, places, file, arrays);
+        addTensors(from / file, places, file, dtypes, arrays);
       for (const auto &[name, file] : places.items())
         if (!arrays.contains(name))
           throw Error((from / file.get<std::string>()).string() +
                       ": has no tensor '" + name + "'");
-      json metadata = index.value("metadata", json::object());
       if (!step && metadata.contains("step") &&
           metadata["step"].is_number_unsigned())
         step = metadata["step"].get<int64_t>();
@@ -106,7 +126,7 @@ void runtime::importWhole(const fs::path &from,
             keys[name] = key.get<std::string>();
     }
   } else {
-    addTensors(from, {}, "", arrays);
+    addTensors(from, {}, "", {}, arrays);
   }
   std::vector<StateLeaf> leaves;
   for (const auto &[name, array] : arrays)

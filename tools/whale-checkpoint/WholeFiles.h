@@ -9,7 +9,8 @@
 // What other libraries read and write: model.safetensors, or several files
 // model-00001-of-00003.safetensors, with model.safetensors.index.json, which
 // names the file of each tensor. Its metadata keeps what such files have no
-// place for: the step, the implementations of PRNG keys, and `extra`.
+// place for: the step, the implementations of PRNG keys, element types that go
+// by their bytes, and `extra`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,9 @@
 #include <optional>
 
 namespace whale::runtime {
+
+/// The element type that a tensor of such a file has by the file alone, if any.
+std::optional<DType> wholeType(std::string_view name);
 
 /// Writes a checkpoint into a directory, which is made; of files of at most so
 /// many bytes, but that a tensor is in one file. Throws Error where there is a

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   whale-checkpoint list DIR              the complete checkpoints, their
-//   leaves whale-checkpoint verify DIR            reads and checks all of them
-//   whale-checkpoint export DIR -o OUT     whole tensors, for other libraries
-//   whale-checkpoint import DIR -i IN      the reverse
+//   whale-checkpoint list DIR              prints the complete checkpoints
+//   whale-checkpoint verify DIR            reads and checks all of them
+//   whale-checkpoint export DIR -o OUT     writes whole tensors
+//   whale-checkpoint import DIR -i IN      makes a checkpoint of whole tensors
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <iostream>
 #include <map>
 
@@ -18,14 +19,23 @@ using namespace whale::runtime;
 
 static std::atomic<bool> isTerminated = false;
 
-/// The first SIGTERM waits for the next step's end; the second one does what it
-/// did before.
+/// The first SIGTERM waits for the next step's end. A later one does what it
+/// did before; but whoever signals a group of processes, as `timeout` does,
+/// signals each of them twice where its launcher passes the signal on.
 static void watchTermination() {
   static struct sigaction before;
+  static timespec first;
   struct sigaction action = {};
   action.sa_handler = [](int signal) {
-    isTerminated = true;
-    sigaction(signal, &before, nullptr);
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!isTerminated) {
+      first = now;
+      isTerminated = true;
+    } else if (now.tv_sec - first.tv_sec > 1) {
+      sigaction(signal, &before, nullptr);
+      raise(signal);
+    }
   };
   sigaction(SIGTERM, &action, &before);
 }
@@ -79,14 +89,8 @@ Checkpoints::resume(std::vector<Array> &arguments,
   return manifest.step;
 }
 
-void Checkpoints::saveIfDue(const Program &program, int64_t steps,
-                            const std::vector<Array> &results) {
-  if (!checkpointer)
-    return;
-  bool isEnding = checkpointer->anyOfUs(isTerminated);
-  if (!isEnding &&
-      !(options.checkpointEvery && steps % *options.checkpointEvery == 0))
-    return;
+void Checkpoints::save(const Program &program, int64_t steps,
+                       const std::vector<Array> &results) {
   std::vector<StateLeaf> leaves;
   for (const Parameter &parameter : program.arguments())
     if (parameter.fedBy)
@@ -94,10 +98,30 @@ void Checkpoints::saveIfDue(const Program &program, int64_t steps,
   CheckpointNotes notes;
   notes.plan = program.plan();
   checkpointer->save(steps, leaves, notes);
+}
+
+static bool isDue(const Options &options, int64_t steps) {
+  return options.checkpointEvery && steps % *options.checkpointEvery == 0;
+}
+
+void Checkpoints::saveIfDue(const Program &program, int64_t steps,
+                            const std::vector<Array> &results) {
+  if (!checkpointer)
+    return;
+  bool isEnding = checkpointer->anyOfUs(isTerminated);
+  if (isEnding || isDue(options, steps))
+    save(program, steps, results);
   if (!isEnding)
     return;
   checkpointer->wait();
   throw Terminated();
+}
+
+void Checkpoints::saveLast(const Program &program, int64_t steps,
+                           const std::vector<Array> &results) {
+  if (checkpointer && isDue(options, steps))
+    save(program, steps, results);
+  wait();
 }
 
 void Checkpoints::wait() {

@@ -45,10 +45,18 @@ public:
   void saveIfDue(const Program &program, int64_t steps,
                  const std::vector<Array> &results);
 
+  /// The same of the last step, once its results are written: until then a run
+  /// that is started again has something to do. SIGTERM comes too late.
+  void saveLast(const Program &program, int64_t steps,
+                const std::vector<Array> &results);
+
   /// Returns when all that was saved is complete.
   void wait();
 
 private:
+  void save(const Program &program, int64_t steps,
+            const std::vector<Array> &results);
+
   const Options &options;
   std::shared_ptr<Job> job;
   std::optional<Checkpointer> checkpointer;

@@ -117,7 +117,8 @@ std::vector<Array> whale::runtime::runSteps(const Stages &stages,
       finish();
       checkReplicas(program, results, step + 1);
     }
-    checkpoints.saveIfDue(program, step + 1, results);
+    if (step + 1 < options.steps)
+      checkpoints.saveIfDue(program, step + 1, results);
   }
   finish();
   checkpoints.wait();

@@ -152,15 +152,15 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   }
   if (options.stats.empty())
     measured.stats.ranks.clear();
+  std::vector<Array> last = results;
   if (job->processes() > 1)
     gather(program, *job, measured, traceText, results);
-  if (!isFirst)
-    return;
-
-  job->alone([&] {
-    outputs->write(program, results, measured.stats.json(), traceText);
-  });
-  if (options.profile)
+  if (isFirst)
+    job->alone([&] {
+      outputs->write(program, results, measured.stats.json(), traceText);
+    });
+  checkpoints.saveLast(program, options.steps, last);
+  if (isFirst && options.profile)
     std::cout << program.describe(measured.profile);
 }
 

@@ -134,6 +134,8 @@ public:
   /// See ArrayType.
   bool isInFiles() const;
   bool isLaidOutAs(const std::shared_ptr<const Layout> &layout) const;
+  /// Of type, shape and layout: what processes compare.
+  std::string layoutChecksum() const;
   /// Bytes of the whole tensor.
   int64_t bytes() const;
 
