@@ -94,21 +94,28 @@ def test_goes_on_where_it_stopped(program, tmp_path):
     assert extra == "  extra null"
     manifest = json.loads((place / "step-8" / "manifest.json").read_text())
     assert manifest["plan"]["task_graphs"]
+    # The last one followed the outputs.
     done = run(program, "none", *kept, "--steps=8", "--resume")
     assert done.returncode == 1
     assert "step 8 has nothing left to do of --steps=8" in done.stderr
 
 
-def test_sigterm_saves(program, tmp_path):
+@pytest.mark.parametrize("sends", ["to the launcher", "to all of them"])
+def test_sigterm_saves(program, tmp_path, sends):
     place = tmp_path / "states"
     words = command(program, "ended", f"--checkpoint-dir={place}")
     process = subprocess.Popen(
         [*words, ENDLESS, data(program), "--nprocs=2"],
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     time.sleep(1)
-    process.terminate()
+    if sends == "to all of them":
+        # The launcher sends it once more.
+        os.killpg(process.pid, signal.SIGTERM)
+    else:
+        process.terminate()
     _, errors = process.communicate(timeout=HANG)
     assert process.returncode == -signal.SIGTERM, errors
     (saved,) = lines("verify", place)
