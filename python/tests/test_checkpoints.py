@@ -440,6 +440,7 @@ def test_killed_at_any_time(tmp_path, seed):
     np.testing.assert_array_equal(np.load(tmp_path / "w.npy"), expected(12))
 
 
+@pytest.mark.long
 def test_restarts(tmp_path):
     path = script(tmp_path, 12, pause=0.02)
     process = start(path, 2, "--restarts=2")
