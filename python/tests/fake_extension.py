@@ -198,7 +198,7 @@ class Step:
 class Program:
     notes: tuple[tuple[bool, str], ...] = ()
 
-    def __init__(self, path: str, job: object) -> None:
+    def __init__(self, path: str, job: object, python: object) -> None:
         with open(os.path.join(path, "manifest.json")) as file:
             step = _read(json.load(file)["text"])
         self.donated = step.donated
