@@ -30,6 +30,7 @@ from whale import (
     config,
     distributed,
     files,
+    nesting,
     strategies,
     waste,
 )
@@ -353,6 +354,7 @@ def move(tree: Any, lowered: Lowered, argument: str | int = 0) -> Any:
         ValueError: where the argument has other leaves.
         RuntimeError: in all processes, where one cannot take part.
     """
+    nesting.check_together("wh.move")
     return lowered.move(argument, tree)
 
 
