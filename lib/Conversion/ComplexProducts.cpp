@@ -112,8 +112,8 @@ struct DivideParts : OpRewritePattern<stablehlo::DivOp> {
     auto timesZero = [&](Value part) -> Value {
       return stablehlo::MulOp::create(b, part, zero);
     };
-    Value re = stablehlo::SubtractOp::create(b, divide(parts.re),
-                                             timesZero(parts.im));
+    Value re =
+        stablehlo::SubtractOp::create(b, divide(parts.re), timesZero(parts.im));
     Value im =
         stablehlo::AddOp::create(b, divide(parts.im), timesZero(parts.re));
     rewriter.replaceOpWithNewOp<stablehlo::ComplexOp>(op, op.getType(), re, im);

@@ -146,8 +146,7 @@ template <typename IsSame>
 void State::intersect(const State &other, IsSame isSame) {
   std::erase_if(values, [&](const auto &entry) {
     auto it = other.values.find(entry.first);
-    return it == other.values.end() ||
-           it->second.range != entry.second.range ||
+    return it == other.values.end() || it->second.range != entry.second.range ||
            !isSame(it->second, entry.second);
   });
   // One of the branches may write as a whole what another one gathers.

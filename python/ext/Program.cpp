@@ -10,11 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Runtime/Program.h"
 #include "ArrayClass.h"
 #include "Module.h"
 #include "Text.h"
 #include "Waiting.h"
-#include "whale/Runtime/Program.h"
 #include "whale/Runtime/Trace.h"
 
 #include <nanobind/nanobind.h>
