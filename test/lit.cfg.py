@@ -50,3 +50,4 @@ if "UCX_MEM_EVENTS" in os.environ:
 # scripts/test --full
 if "WHALE_TEST_FULL" in os.environ:
     config.environment["WHALE_TEST_FULL"] = os.environ["WHALE_TEST_FULL"]
+    config.available_features.add("full")

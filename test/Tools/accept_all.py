@@ -5,7 +5,7 @@ usage: accept_all.py
 The programs are training steps of the families of models, attention,
 operations that have a form of their own on a GPU, and the conformance cases,
 many of which are compiled as one program. For sm_90 all kernels are assembled,
-for four more architectures each dtype and 200 kernels of programs that a fixed
+for four more architectures each dtype and 80 kernels of programs that a fixed
 seed chooses; with WHALE_TEST_FULL in the environment all, and all for Pascal
 and Volta, too, by the ptxas of CUDA 12.9 (scripts/requirements-full.txt).
 Kernels that only differ in names and numbers of labels are one.
@@ -275,7 +275,7 @@ def main() -> None:
     for architecture in (*OTHERS, *(OLD if FULL else ())):
         random.Random(architecture).shuffle(texts)
         some = [multiply_all(), *texts]
-        problems += accept(some, architecture, None if FULL else 200)
+        problems += accept(some, architecture, None if FULL else 80)
     sys.exit(bool(problems))
 
 
