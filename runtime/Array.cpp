@@ -309,11 +309,9 @@ static void copyUnlike(const std::vector<std::shared_ptr<Buffer>> &to,
       bytes, fromLayout, wanted, {}, std::vector<int64_t>(to.size())};
   for (const format::MovedPiece &piece :
        format::exchangeOf({&move, 1}, std::vector<unsigned>{0})) {
-    int64_t begin = piece.fromOffset, end = begin + 1;
-    for (size_t d = 0; d < piece.size.size(); ++d)
-      end += (piece.size[d] - 1) * piece.fromStrides[d];
+    int64_t begin = piece.fromOffset;
     auto *source = static_cast<char *>(
-        from[piece.owner]->host(begin * bytes, end * bytes));
+        from[piece.owner]->host(begin * bytes, piece.fromEnd() * bytes));
     auto *target = static_cast<char *>(to[piece.receiver]->data.get());
     copyStrided(target + piece.toOffset * bytes, piece.toStrides,
                 source + begin * bytes, piece.fromStrides, piece.size, bytes);

@@ -481,27 +481,14 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
     Buffer::allocate(bytes);
     return state->bound->title + ": " + described;
   };
-  if (!job || job->processes() == 1) {
-    prepare();
-  } else {
-    std::string mine;
-    try {
-      mine = "+" + prepare();
-    } catch (const Interrupted &) {
-      throw;
-    } catch (const std::exception &error) {
-      mine = "!" + job->name() + ": " + error.what();
-    }
-    std::vector<std::string> all = job->allGather("a move of arrays", mine);
-    for (const std::string &each : all)
-      if (each.starts_with("!"))
-        throw Error(each.substr(1));
-    for (size_t process = 1; process < all.size(); ++process)
-      if (all[process] != all[0])
-        throw Error("process " + std::to_string(process) +
-                    " moves other arrays than process 0: " +
-                    all[process].substr(1) + " instead of " + all[0].substr(1));
-  }
+  std::vector<std::string> all =
+      job ? job->together("a move of arrays", prepare)
+          : std::vector<std::string>{prepare()};
+  for (size_t process = 1; process < all.size(); ++process)
+    if (all[process] != all[0])
+      throw Error("process " + std::to_string(process) +
+                  " moves other arrays than process 0: " + all[process] +
+                  " instead of " + all[0]);
   // The contents go on; the caller's handles have nothing any more.
   for (Array &array : taken)
     array = array.contents().array();

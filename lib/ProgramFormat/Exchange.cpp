@@ -65,10 +65,7 @@ static std::vector<RefinedBox> partsOf(const Box &box, const Shape &view,
     return refine(box, view, refined);
   if (box.elements() == 0)
     return {};
-  Shape strides(view.size());
-  for (size_t d = 0; d < view.size(); ++d)
-    strides[d] = elementCount(std::span(box.size).subspan(d + 1));
-  return {{box, 0, std::move(strides)}};
+  return {{box, 0, denseStrides(box.size)}};
 }
 
 Parts::Parts(const Layout &layout, const Shape &view) : refined{view, {}} {
@@ -146,6 +143,13 @@ std::vector<MovedPiece> ExchangeBuilder::build() {
   for (size_t number = 0; number < moves.size(); ++number)
     addMove(number);
   return std::move(pieces);
+}
+
+int64_t MovedPiece::fromEnd() const {
+  int64_t end = fromOffset + 1;
+  for (size_t d = 0; d < size.size(); ++d)
+    end += (size[d] - 1) * fromStrides[d];
+  return end;
 }
 
 std::vector<MovedPiece> exchangeOf(std::span<const Move> moves,

@@ -31,6 +31,13 @@ std::pair<int64_t, int64_t> rangeIn(const Box &box, const Box &part) {
   return {begin, end + 1};
 }
 
+Shape denseStrides(const Shape &size) {
+  Shape strides(size.size());
+  for (size_t d = 0; d < size.size(); ++d)
+    strides[d] = elementCount(std::span(size).subspan(d + 1));
+  return strides;
+}
+
 namespace {
 /// A box that is cut along each dimension; its cells are counted in row-major
 /// order.

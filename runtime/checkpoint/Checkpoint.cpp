@@ -135,22 +135,29 @@ std::filesystem::path stepDirectory(const std::filesystem::path &directory,
   return directory / (stepPrefix + std::to_string(step));
 }
 
+std::optional<int64_t> stepOf(const std::filesystem::path &directory) {
+  std::string name = directory.filename().string();
+  int64_t step = 0;
+  const char *last = name.data() + name.size();
+  if (!name.starts_with(stepPrefix) ||
+      std::from_chars(name.data() + stepPrefix.size(), last, step).ptr !=
+          last ||
+      stepDirectory(directory.parent_path(), step) != directory)
+    return std::nullopt;
+  return step;
+}
+
 std::vector<int64_t> stepsIn(const std::filesystem::path &directory) {
   std::vector<int64_t> steps;
   std::error_code error;
   for (std::filesystem::directory_iterator it(directory, error), end;
        !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename().string();
-    int64_t step = 0;
-    const char *last = name.data() + name.size();
-    if (!name.starts_with(stepPrefix) ||
-        std::from_chars(name.data() + stepPrefix.size(), last, step).ptr !=
-            last ||
-        stepDirectory(directory, step) != it->path())
+    std::optional<int64_t> step = stepOf(it->path());
+    if (!step)
       continue;
     std::error_code ignored;
     if (std::filesystem::exists(it->path() / "manifest.json", ignored))
-      steps.push_back(step);
+      steps.push_back(*step);
   }
   if (error && error != std::errc::no_such_file_or_directory)
     throw Error(directory.string() + ": " + error.message());

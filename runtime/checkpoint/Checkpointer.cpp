@@ -165,25 +165,11 @@ static fs::path partPath(const Saving &saving, int64_t process) {
   return saving.directory / ("part-" + std::to_string(process));
 }
 
-/// What each process's `action` gives; the first Error that one throws, in all.
 std::vector<std::string> Checkpointer::State::together(
     const std::string &name, const std::function<std::string()> &action) const {
-  if (processes() == 1)
+  if (!options.job)
     return {action()};
-  std::string mine;
-  try {
-    mine = "+" + action();
-  } catch (const std::exception &error) {
-    mine = "!" + options.job->name() + ": " + error.what();
-  }
-  std::vector<std::string> all =
-      options.job->allGather("checkpoint, " + name, mine);
-  for (std::string &each : all) {
-    if (each.starts_with("!"))
-      throw Error(each.substr(1));
-    each.erase(0, 1);
-  }
-  return all;
+  return options.job->together("checkpoint, " + name, action);
 }
 
 void Checkpointer::State::agree(int64_t step,
@@ -191,9 +177,8 @@ void Checkpointer::State::agree(int64_t step,
   if (processes() == 1)
     return;
   system::Checksum checksum;
-  for (const auto &[name, array, key] : leaves) {
+  for (const auto &[name, array, key] : leaves)
     checksum.add(name + "\n" + key + "\n" + array.layoutChecksum());
-  }
   options.job->agree({{"step to save", std::to_string(step)},
                       {"state to save", checksum.hex()}});
 }
@@ -345,13 +330,11 @@ void Checkpointer::State::prune(int64_t step) const {
   std::error_code ignored;
   std::vector<fs::path> unwanted;
   for (const auto &entry : fs::directory_iterator(options.directory, ignored)) {
-    std::string name = entry.path().filename().string();
-    if (!name.starts_with("step-"))
+    std::optional<int64_t> number = stepOf(entry.path());
+    if (!number)
       continue;
-    int64_t number = std::strtoll(name.c_str() + 5, nullptr, 10);
-    bool isComplete = std::ranges::binary_search(steps, number);
-    if (stepDirectory(options.directory, number) == entry.path() &&
-        (isComplete ? number < oldest : number < step))
+    bool isComplete = std::ranges::binary_search(steps, *number);
+    if (*number < (isComplete ? oldest : step))
       unwanted.push_back(entry.path());
   }
   for (const fs::path &directory : unwanted) {

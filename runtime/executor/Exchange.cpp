@@ -22,11 +22,13 @@
 #include "executor/Executor.h"
 
 #include "whale/ProgramFormat/Exchange.h"
+#include "whale/ProgramFormat/Pieces.h"
 
 #include <algorithm>
 
 namespace whale::runtime {
 
+using format::denseStrides;
 using format::MovedPiece;
 
 /// The most bytes that a process packs or takes in a round.
@@ -230,23 +232,14 @@ private:
 };
 } // namespace
 
-static Shape denseStrides(const Shape &size) {
-  Shape strides(size.size());
-  for (size_t d = 0; d < size.size(); ++d)
-    strides[d] = elementCount(std::span(size).subspan(d + 1));
-  return strides;
-}
-
 const char *Exchanging::bringFrom(const MovedPiece &piece) {
-  int64_t bytes = moves[piece.move].elementBytes, end = piece.fromOffset + 1;
-  for (size_t d = 0; d < piece.size.size(); ++d)
-    end += (piece.size[d] - 1) * piece.fromStrides[d];
+  int64_t bytes = moves[piece.move].elementBytes;
   const std::shared_ptr<Buffer> &shard = sources[piece.move][piece.owner];
   if (!shard)
     throw Error("this process has nothing of an array for rank " +
                 std::to_string(piece.owner));
-  auto *data =
-      static_cast<char *>(shard->host(piece.fromOffset * bytes, end * bytes));
+  auto *data = static_cast<char *>(
+      shard->host(piece.fromOffset * bytes, piece.fromEnd() * bytes));
   return data + piece.fromOffset * bytes;
 }
 

@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Runtime/Job.h"
+#include "whale/Runtime/Step.h"
 
 #include "job/Coordinator.h"
 #include "job/Greeting.h"
@@ -486,6 +487,28 @@ void Job::agree(
         throw Error(name + " differs: process 0 has " + first + ", process " +
                     std::to_string(i) + " has " + other);
   }
+}
+
+std::vector<std::string>
+Job::together(const std::string &name,
+              const std::function<std::string()> &action) {
+  if (processes() == 1)
+    return {action()};
+  std::string mine;
+  try {
+    mine = "+" + action();
+  } catch (const Interrupted &) {
+    throw;
+  } catch (const std::exception &error) {
+    mine = "!" + this->name() + ": " + error.what();
+  }
+  std::vector<std::string> all = allGather(name, mine);
+  for (std::string &each : all) {
+    if (each.starts_with("!"))
+      throw Error(each.substr(1));
+    each.erase(0, 1);
+  }
+  return all;
 }
 
 std::shared_ptr<Job> Job::join(const JobOptions &options) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/ProgramFormat/CommonView.h"
+#include "Elements.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 #include <random>
 
 using namespace whale::format;
+using whale::format::test::elementsOf;
 
 namespace {
 
@@ -39,19 +41,6 @@ TEST(CommonViewTest, ABoxInTheMiddleOfRows) {
   EXPECT_EQ(parts[2].box, (Box{{2, 0}, {1, 2}}));
   // Within a row it stays one part.
   EXPECT_EQ(refine({{5}, {2}}, {12}, {3, 4}).size(), 1u);
-}
-
-/// The tensor's elements that a box of a view has, in the order of its shard.
-std::vector<int64_t> elementsOf(const Box &box, const Shape &view) {
-  std::vector<int64_t> elements = {0};
-  for (size_t d = 0; d < view.size(); ++d) {
-    std::vector<int64_t> longer;
-    for (int64_t element : elements)
-      for (int64_t i = 0; i < box.size[d]; ++i)
-        longer.push_back(element * view[d] + box.start[d] + i);
-    elements = std::move(longer);
-  }
-  return elements;
 }
 
 TEST(CommonViewTest, PartsAreTheBox) {

@@ -8,6 +8,7 @@
 
 #include "whale/ProgramFormat/Exchange.h"
 #include "../Placement/RandomPlacement.h"
+#include "Elements.h"
 #include "whale/Placement/Oracle.h"
 #include "gtest/gtest.h"
 
@@ -17,6 +18,7 @@
 
 using namespace llvm;
 using namespace whale;
+using whale::format::test::elementsOf;
 
 namespace {
 
@@ -234,20 +236,6 @@ TEST(ExchangeTest, OneOf32DevicesIsLost) {
   EXPECT_LE(betweenHosts, 23);
   EXPECT_LE(largest, 15);
   EXPECT_LE(messages.size(), 22u);
-}
-
-/// By the tensor's elements, those of a box in the order of its shard.
-std::vector<int64_t> elementsOf(const format::Box &box,
-                                const format::Shape &view) {
-  std::vector<int64_t> elements = {0};
-  for (size_t d = 0; d < view.size(); ++d) {
-    std::vector<int64_t> longer;
-    for (int64_t element : elements)
-      for (int64_t i = 0; i < box.size[d]; ++i)
-        longer.push_back(element * view[d] + box.start[d] + i);
-    elements = std::move(longer);
-  }
-  return elements;
 }
 
 /// Lists of layouts of unlike views and numbers of ranks, with replicas and

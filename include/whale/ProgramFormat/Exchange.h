@@ -45,6 +45,8 @@ struct MovedPiece {
   Shape fromStrides, toStrides;
 
   int64_t elements() const { return elementCount(size); }
+  /// One behind its last element in the owner's shard.
+  int64_t fromEnd() const;
   bool isLocal() const { return sender == taker; }
 };
 

@@ -23,6 +23,9 @@ Shape startIn(const Box &box, const Box &part);
 /// `box`, and one behind the last.
 std::pair<int64_t, int64_t> rangeIn(const Box &box, const Box &part);
 
+/// Returns how far apart elements are along each dimension of a shard.
+Shape denseStrides(const Shape &size);
+
 /// A part of a box, and who gives it.
 struct Piece {
   size_t holder;

@@ -72,6 +72,9 @@ std::vector<int64_t> stepsIn(const std::filesystem::path &directory);
 std::filesystem::path stepDirectory(const std::filesystem::path &directory,
                                     int64_t step);
 
+/// The step whose directory this is by its name, if it is one.
+std::optional<int64_t> stepOf(const std::filesystem::path &directory);
+
 struct CheckpointerOptions {
   /// Made by the first save. All processes see the same.
   std::filesystem::path directory;

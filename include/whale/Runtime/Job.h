@@ -118,6 +118,12 @@ public:
   /// two values of it, unless all have given the same.
   void agree(const std::vector<std::pair<std::string, std::string>> &fields);
 
+  /// Collective: what each process's `action` gives, by process; where it
+  /// throws in one, its Error in all, with the name of the first such process.
+  /// An interruption is the caller's alone.
+  std::vector<std::string> together(const std::string &name,
+                                    const std::function<std::string()> &action);
+
   /// Ends the job with an error. Returns the job's first error, which may be
   /// another one.
   virtual std::string fail(const std::string &what) = 0;
