@@ -14,22 +14,25 @@
 //
 // Where only the first few elements of each line are read (top_k is a sort and
 // slices), the kernel gives these: it keeps so many positions in order, and
-// appends each later one that goes before the last of them; when twice as many
-// are there, it sorts them and forgets the second half. Positions of a chunk
-// are compared at once, in vectors, before it is known that one is appended.
-// As positions are appended in order and the sort is stable, ties are as in the
-// whole sort.
+// takes each later one that goes before the last of them. Few are kept in order
+// at each time; of many it appends what it takes, and when twice as many are
+// there, it sorts them and forgets the second half. Positions of a chunk are
+// compared at once, in vectors; those that go before the last one then are
+// looked at alone. As positions are taken in order and the sort is stable, ties
+// are as in the whole sort.
 //
 // Cost: n * log2(n) comparisons for a slice of n elements, which are read where
 // they are in the operands; to select k of them n comparisons and, for each of
-// those that are appended, 2 * log2(2 * k): some k * log(n / k) of n in random
-// order, all of them at worst. A call of the kernel allocates two arrays of n
-// or 2 * k positions. An operand that counts the positions is never read.
+// those that are taken, some k / 2 or 2 * log2(2 * k): that are some
+// k * log(n / k) of n in random order, all of them at worst. A call of the
+// kernel allocates two arrays of n or 2 * k positions. An operand that counts
+// the positions is never read.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Sort.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
@@ -124,8 +127,12 @@ void SortLines::move(KernelBuilder &k, Value row, Value position, Value place,
 
 namespace {
 
-/// Positions that are compared before any of them is looked at alone.
+/// Positions that are compared before any of them is looked at alone: the bits
+/// of a word.
 constexpr int64_t kChunk = 32;
+
+/// So many are put in their places one by one sooner than sorted.
+constexpr int64_t kFew = 32;
 
 class SortLoops : public SortLines {
 public:
@@ -157,9 +164,14 @@ private:
     Value first = memref::AllocOp::create(k.b, loc, positions);
     Value second = memref::AllocOp::create(k.b, loc, positions);
     k.share(rows, [&](Value row) {
-      k.loop(k.index(0), k.index(kept),
-             [&](Value i) { memref::StoreOp::create(k.b, loc, i, first, i); });
-      Carried sorted = sortLine(k, row, {first, second, k.index(kept)}, kept);
+      Carried sorted(first, second, k.index(kept));
+      k.loop(k.index(0), k.index(kept), [&](Value i) {
+        memref::StoreOp::create(k.b, loc, i, first, i);
+        if (isOfFew())
+          insert(k, row, i, first, i);
+      });
+      if (!isOfFew())
+        sorted = sortLine(k, row, sorted, kept);
       if (kept < size)
         sorted = select(k, row, sorted);
       k.loop(k.index(0), k.index(kept), [&](Value i) {
@@ -214,55 +226,125 @@ private:
     return Carried(branch.getResults());
   }
 
+  /// Whether positions are put in their places one by one.
+  bool isOfFew() const { return kept < size && kept <= kFew; }
+
   /// Looks at the positions after the first `kept`, which are in order.
   Carried select(KernelBuilder &k, Value row, Carried sorted) {
-    Value last = k.index(kept - 1);
-    Carried selected =
-        repeat(k, k.index(kept), k.index(size), k.index(kChunk), sorted,
-               [&](Value begin, Carried carried) {
-                 Value end = arith::MinSIOp::create(
-                     k.b, loc, k.add(begin, k.index(kChunk)), k.index(size));
-                 Value any = compareChunk(k, row, begin, end,
-                                          load(k, carried.from, last));
-                 return when(k, any, carried, [&] {
-                   return repeat(k, begin, end, k.index(1), carried,
-                                 [&](Value position, Carried carried) {
-                                   return take(k, row, position, carried);
-                                 });
-                 });
-               });
-    return sortLine(k, row, selected, capacity);
+    // What makes no whole chunk comes first: most of that is taken.
+    int64_t first = kept + (size - kept) % kChunk;
+    Carried selected = repeat(k, k.index(kept), k.index(first), k.index(1),
+                              sorted, [&](Value position, Carried carried) {
+                                return take(k, row, position, carried);
+                              });
+    selected = repeat(k, k.index(first), k.index(size), k.index(kChunk),
+                      selected, [&](Value begin, Carried carried) {
+                        Value last = load(k, carried.from, k.index(kept - 1));
+                        return takeMarked(k, row, begin,
+                                          mark(k, row, begin, last), carried);
+                      });
+    return isOfFew() ? selected : sortLine(k, row, selected, capacity);
   }
 
-  /// Whether any position of a chunk goes before the position `last`.
-  Value compareChunk(KernelBuilder &k, Value row, Value begin, Value end,
-                     Value last) {
-    Value none = arith::ConstantOp::create(k.b, loc, k.b.getBoolAttr(false));
-    auto loop =
-        scf::ForOp::create(k.b, loc, begin, end, k.index(1), ValueRange{none});
+  /// Of the positions of a chunk, by bit, whether each goes before `last`.
+  Value mark(KernelBuilder &k, Value row, Value begin, Value last) {
+    auto word = k.b.getIntegerType(kChunk);
+    Value none = arith::ConstantIntOp::create(k.b, loc, word, 0);
+    auto loop = scf::ForOp::create(k.b, loc, k.index(0), k.index(kChunk),
+                                   k.index(1), ValueRange{none});
     OpBuilder::InsertionGuard guard(k.b);
     k.b.setInsertionPointToStart(loop.getBody());
-    Value before = isBefore(k, row, loop.getInductionVar(), last);
-    Value any =
-        arith::OrIOp::create(k.b, loc, loop.getRegionIterArg(0), before);
-    scf::YieldOp::create(k.b, loc, any);
+    Value i = loop.getInductionVar();
+    Value before = arith::ExtUIOp::create(
+        k.b, loc, word, isBefore(k, row, k.add(begin, i), last));
+    Value bit = arith::ShLIOp::create(
+        k.b, loc, before, arith::IndexCastOp::create(k.b, loc, word, i));
+    Value marks = arith::OrIOp::create(k.b, loc, loop.getRegionIterArg(0), bit);
+    scf::YieldOp::create(k.b, loc, marks);
     return loop.getResult(0);
   }
 
-  /// Appends a position that goes before the last of those that were kept when
-  /// they were sorted, and makes room behind it.
+  /// Takes positions of the chunk that starts at `begin`, by bit.
+  Carried takeMarked(KernelBuilder &k, Value row, Value begin, Value marks,
+                     Carried carried) {
+    SmallVector<Value> initial = carried;
+    initial.push_back(marks);
+    Type word = marks.getType();
+    auto isAny = [&](OpBuilder &b, Location loc, ValueRange values) {
+      Value none = arith::ConstantIntOp::create(b, loc, word, 0);
+      Value any = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                        values.back(), none);
+      scf::ConditionOp::create(b, loc, any, values);
+    };
+    auto takeFirst = [&](OpBuilder &b, Location loc, ValueRange values) {
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.restoreInsertionPoint(b.saveInsertionPoint());
+      Value marks = values.back();
+      Value first = math::CountTrailingZerosOp::create(k.b, loc, marks);
+      Value position = k.add(begin, arith::IndexCastUIOp::create(
+                                        k.b, loc, k.b.getIndexType(), first));
+      SmallVector<Value> next =
+          take(k, row, position, Carried(values.drop_back()));
+      Value one = arith::ConstantIntOp::create(k.b, loc, word, 1);
+      Value lower = arith::SubIOp::create(k.b, loc, marks, one);
+      next.push_back(arith::AndIOp::create(k.b, loc, marks, lower));
+      scf::YieldOp::create(k.b, loc, next);
+    };
+    auto loop = scf::WhileOp::create(k.b, loc, TypeRange(ValueRange(initial)),
+                                     initial, isAny, takeFirst);
+    return Carried(loop.getResults().drop_back());
+  }
+
+  /// Takes a position if it goes before the last of those that were kept when
+  /// they were in order.
   Carried take(KernelBuilder &k, Value row, Value position, Carried carried) {
     Value last = load(k, carried.from, k.index(kept - 1));
     return when(k, isBefore(k, row, position, last), carried, [&] {
-      memref::StoreOp::create(k.b, loc, position, carried.from, carried.count);
-      Carried more(carried.from, carried.to, k.add(carried.count, k.index(1)));
-      Value isFull =
-          k.compare(arith::CmpIPredicate::eq, more.count, k.index(capacity));
-      return when(k, isFull, more, [&] {
-        Carried sorted = sortLine(k, row, more, capacity);
-        return Carried(sorted.from, sorted.to, k.index(kept));
-      });
+      if (!isOfFew())
+        return append(k, row, position, carried);
+      insert(k, row, position, carried.from, k.index(kept - 1));
+      return carried;
     });
+  }
+
+  /// Appends a position, and makes room behind it.
+  Carried append(KernelBuilder &k, Value row, Value position, Carried carried) {
+    memref::StoreOp::create(k.b, loc, position, carried.from, carried.count);
+    Carried more(carried.from, carried.to, k.add(carried.count, k.index(1)));
+    Value isFull =
+        k.compare(arith::CmpIPredicate::eq, more.count, k.index(capacity));
+    return when(k, isFull, more, [&] {
+      Carried sorted = sortLine(k, row, more, capacity);
+      return Carried(sorted.from, sorted.to, k.index(kept));
+    });
+  }
+
+  /// Puts a position among the `count` ones that are in order, behind those
+  /// that it does not go before; what is at `count` goes.
+  void insert(KernelBuilder &k, Value row, Value position, Value ordered,
+              Value count) {
+    Value zero = k.index(0), one = k.index(1);
+    auto isBehind = [&](OpBuilder &b, Location loc, ValueRange place) {
+      OpBuilder::InsertionGuard guard(k.b);
+      k.b.restoreInsertionPoint(b.saveInsertionPoint());
+      Value hasOne = k.compare(arith::CmpIPredicate::ne, place[0], zero);
+      Value before = arith::SubIOp::create(k.b, loc, place[0], one);
+      Value other =
+          load(k, ordered, arith::MaxSIOp::create(k.b, loc, before, zero));
+      Value goes = arith::AndIOp::create(k.b, loc, hasOne,
+                                         isBefore(k, row, position, other));
+      scf::ConditionOp::create(k.b, loc, goes, ValueRange{before, other});
+    };
+    auto moveOn = [&](OpBuilder &b, Location loc, ValueRange values) {
+      Value place = arith::AddIOp::create(b, loc, values[0], one);
+      memref::StoreOp::create(b, loc, values[1], ordered, place);
+      scf::YieldOp::create(b, loc, values[0]);
+    };
+    Type type = k.b.getIndexType();
+    auto loop = scf::WhileOp::create(k.b, loc, TypeRange{type, type}, count,
+                                     isBehind, moveOn);
+    memref::StoreOp::create(k.b, loc, position, ordered,
+                            k.add(loop.getResult(0), one));
   }
 
   /// Merges runs of length 1, 2, 4... of positions, at most `most`, from one
