@@ -75,6 +75,20 @@ TEST(Work, ConvolutionsCountTheirProducts) {
   EXPECT_GT(workOf(op), 16 * small);
 }
 
+TEST(Work, TransformsCountTheirPasses) {
+  whale::format::Call fft{"fft", {0}, {1}}, cholesky{"potrf", {0}, {1}};
+  auto threads = [](const whale::format::Call &given, int64_t bytes) {
+    Call call;
+    call.bytes = {bytes, bytes};
+    call.given = &given;
+    return threadsFor(workOf(call), 2);
+  };
+  // It takes 30 us on one thread, for which no other one is woken.
+  EXPECT_EQ(threads(fft, 8 * 32 * 32 * 8), 1);
+  EXPECT_EQ(threads(fft, 64 * 64 * 64 * 8), 2);
+  EXPECT_EQ(threads(cholesky, 8 * 32 * 32 * 8), 2);
+}
+
 TEST(StepSize, FewKernelsAreBriefAndSerial) {
   StepSize size = sizeOf({kernel(100), kernel(10000)});
   EXPECT_TRUE(size.isBrief);

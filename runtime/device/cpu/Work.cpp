@@ -13,9 +13,18 @@
 namespace whale::runtime {
 
 /// What a processor multiplies and adds while it touches a byte: in wide
-/// registers where a library has the type, else some at a time.
+/// registers where a library has the type, or takes it as f32, else some at a
+/// time.
 static double flopsPerByte(DType type) {
-  return type == DType::F32 || type == DType::BF16 || type == DType::I8 ? 8 : 2;
+  switch (type) {
+  case DType::F32:
+  case DType::BF16:
+  case DType::F16:
+  case DType::I8:
+    return 8;
+  default:
+    return 2;
+  }
 }
 
 double workOf(const Matmul &matmul) {
@@ -42,11 +51,17 @@ double workOf(const Convolution &op) {
 }
 
 /// Most functions of the library take time linear in their tensors, or a little
-/// more; factorizations of matrices take the power of 1.5.
-static double workOf(const Call &call) {
+/// more; Fourier transforms go through theirs for some powers of two at a time,
+/// factorizations of matrices take the power of 1.5.
+double workOf(const Call &call) {
+  bool isTransform = call.given && call.given->function == "fft";
+  constexpr double powersAtOnce = 8;
   double work = 0;
-  for (int64_t bytes : call.bytes)
-    work += std::pow(static_cast<double>(bytes), 1.5);
+  for (int64_t size : call.bytes) {
+    auto bytes = static_cast<double>(size);
+    work += isTransform ? bytes * std::log2(bytes + 1) / powersAtOnce
+                        : std::pow(bytes, 1.5);
+  }
   return work;
 }
 

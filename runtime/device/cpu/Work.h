@@ -28,6 +28,7 @@ namespace whale::runtime {
 double workOf(const decltype(Instruction::operation) &operation);
 double workOf(const Matmul &matmul);
 double workOf(const Convolution &convolution);
+double workOf(const Call &call);
 
 /// How many of `most` threads so much work is worth: at least one.
 inline int64_t threadsFor(double work, int64_t most) {
