@@ -340,7 +340,7 @@ def _settings() -> tuple[Any, ...]:
     return (
         # What JAX's settings make of a function, such as 64 bits.
         jax_config.trace_context(),
-        jax.config.jax_debug_nans,  # type: ignore[attr-defined]
+        jax_config.debug_nans.value,
         strategies.held(),
         config.current().key,
     )
@@ -356,8 +356,9 @@ class _Known:
         self._tree = call.tree
         self._avals = call.avals
         self._settings = settings
+        self._class = array_class()
         # Of the values that were given last.
-        self._marks = [array_class().mark_of(leaf) for leaf in call.leaves]
+        self._marks = [self._class.mark_of(leaf) for leaf in call.leaves]
 
     def is_for(
         self,
@@ -368,7 +369,7 @@ class _Known:
         """Whether the program is what a call wants; False where that raises."""
         if tree != self._tree or settings != self._settings:
             return False
-        for index in array_class().find_others(leaves, self._marks):
+        for index in self._class.find_others(leaves, self._marks):
             leaf = leaves[index]
             try:
                 given = abstract(leaf)
@@ -376,7 +377,7 @@ class _Known:
                 return False
             if _type(given) != _type(self._avals[index]):
                 return False
-            self._marks[index] = array_class().mark_of(leaf)
+            self._marks[index] = self._class.mark_of(leaf)
         return True
 
 
