@@ -129,6 +129,12 @@ Real abs(Complex z) {
   return select(isInf(z), x.like(INFINITY), result);
 }
 
+/// The same of a pair of f32 in f64, in which no square overflows.
+Real absOfF32(Complex z) {
+  Real result = sqrt(z.re * z.re + z.im * z.im);
+  return select(isInf(z), z.re.like(INFINITY), result);
+}
+
 /// By Smith's method: the larger part of the divisor divides first. What is
 /// infinite or divided by zero is as in annex G of the C standard.
 Complex operator/(Complex x, Complex y) {
@@ -362,7 +368,7 @@ FailureOr<Value> whale::emitComplexOp(OpBuilder &b, Operation *op,
   if (isa<stablehlo::ImagOp>(op))
     return z[0].im.value;
   if (isa<stablehlo::AbsOp>(op))
-    return emitter.narrow(abs(z[0]), result);
+    return emitter.narrow(result.isF32() ? absOfF32(z[0]) : abs(z[0]), result);
   if (auto compare = dyn_cast<stablehlo::CompareOp>(op)) {
     using Direction = stablehlo::ComparisonDirection;
     bool equal = compare.getComparisonDirection() == Direction::EQ;

@@ -14,8 +14,10 @@
 // are, and the parts in memory.
 //
 // In: complex numbers divided by a constant without imaginary parts, as those
-// of Fourier transforms and their gradients. Out: their parts divided by its
-// real parts, two divisions instead of three and what is special.
+// of Fourier transforms and their gradients, or by real numbers in which a
+// constant stands for zeros, as in gradients of magnitudes. Out: their parts
+// divided by its real parts, two divisions instead of three in f64 and what is
+// special.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +46,39 @@ static Parts split(OpBuilder &b, Location loc, Value value) {
           stablehlo::ImagOp::create(b, loc, value)};
 }
 
+/// Whether all are the complex zero.
+static bool isZero(Value value) {
+  if (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    return isZero(spread.getOperand());
+  auto constant = value.getDefiningOp<stablehlo::ConstantOp>();
+  auto elements =
+      constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+  if (!elements || !elements.isSplat() ||
+      !isa<ComplexType>(elements.getElementType()))
+    return false;
+  auto number = elements.getSplatValue<std::complex<APFloat>>();
+  return number.real().isZero() && number.imag().isZero();
+}
+
+/// The real parts of numbers that, but for a constant where they are zero, are
+/// real ones; or null.
+static Value getRealParts(OpBuilder &b, stablehlo::SelectOp choice,
+                          Value constant) {
+  auto compare = choice.getPred().getDefiningOp<stablehlo::CompareOp>();
+  auto real = choice.getOnFalse().getDefiningOp<stablehlo::ConvertOp>();
+  if (!constant || !compare || !real ||
+      compare.getComparisonDirection() != stablehlo::ComparisonDirection::EQ ||
+      compare.getLhs() != real.getResult() ||
+      real.getOperand().getType() != constant.getType() ||
+      !isZero(compare.getRhs()))
+    return {};
+  return stablehlo::SelectOp::create(b, choice.getLoc(), choice.getPred(),
+                                     constant, real.getOperand());
+}
+
 /// The real parts of what is made of constants, perhaps broadcast or stored in
-/// each other, of finite numbers but zero without imaginary parts; or null.
+/// each other, of finite numbers but zero without imaginary parts, or of what
+/// is not zero because such numbers stand there; or null.
 static Value getRealParts(OpBuilder &b, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   auto part =
@@ -58,6 +91,8 @@ static Value getRealParts(OpBuilder &b, Value value) {
                        .getResult()
                  : Value();
   }
+  if (auto choice = value.getDefiningOp<stablehlo::SelectOp>())
+    return getRealParts(b, choice, getRealParts(b, choice.getOnTrue()));
   if (auto store = value.getDefiningOp<stablehlo::DynamicUpdateSliceOp>()) {
     Value whole = getRealParts(b, store.getOperand());
     Value update = whole ? getRealParts(b, store.getUpdate()) : Value();
@@ -89,7 +124,8 @@ namespace {
 /// Pattern: divide(x, complex(c, 0)) ->
 ///   complex(real(x) / c - imag(x) * 0, imag(x) / c + real(x) * 0)
 /// Of an infinite part, the other one is NaN, as where the product with the
-/// reciprocal is written out. The zero has the sign of c.
+/// reciprocal is written out. The zero has the sign of c, also of an infinite
+/// one.
 struct DivideParts : OpRewritePattern<stablehlo::DivOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -105,7 +141,10 @@ struct DivideParts : OpRewritePattern<stablehlo::DivOp> {
     auto type = cast<RankedTensorType>(divisor.getType());
     Value none = stablehlo::ConstantOp::create(
         b, DenseElementsAttr::get(type, b.getZeroAttr(type.getElementType())));
-    Value zero = stablehlo::MulOp::create(b, divisor, none);
+    Value finite = divisor.getDefiningOp<stablehlo::SelectOp>()
+                       ? stablehlo::SignOp::create(b, divisor).getResult()
+                       : divisor;
+    Value zero = stablehlo::MulOp::create(b, finite, none);
     auto divide = [&](Value part) -> Value {
       return stablehlo::DivOp::create(b, part, divisor);
     };

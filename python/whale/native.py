@@ -91,4 +91,8 @@ def guarded(call: Any, *arguments: Any) -> Any:
 def waited(call: Any, *arguments: Any) -> Any:
     """Calls what waits for a step; Ctrl-C ends that in the main thread."""
     in_main_thread = threading.current_thread() is threading.main_thread()
-    return guarded(call, *arguments, in_main_thread)
+    # As `guarded`, which each step would call in vain.
+    try:
+        return call(*arguments, in_main_thread)
+    except extension().RuntimeError as error:
+        raise RuntimeError(str(error)) from None

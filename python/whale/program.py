@@ -303,7 +303,7 @@ class Program:
                 self._recording = None
         if not self._last.has_left:
             steps.add(self._last)
-        if self.calls_python:
+        if self._functions:
             # Else the end of the process might come before a call.
             native.waited(self._last.stats)
         if self._calls:

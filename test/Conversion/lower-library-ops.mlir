@@ -476,3 +476,45 @@ func.func @real_divisors(%x: tensor<4x2xcomplex<f32>>)
   return %0, %1, %2 : tensor<4x2xcomplex<f32>>, tensor<4x2xcomplex<f32>>,
       tensor<4x2xcomplex<f32>>
 }
+
+// -----
+
+// So does one that is real where it is not zero, and a constant elsewhere; with
+// another constant there, or where others than zeros are replaced, it does not.
+
+// CHECK-LABEL: func.func @real_but_zero
+// CHECK-SAME: , %[[R:[a-z0-9]+]]: tensor<4xf32>
+// CHECK: %[[ONE:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<4xf32>
+// CHECK: %[[D:.*]] = stablehlo.select %{{.*}}, %[[ONE]], %[[R]]
+// CHECK: %[[SIGN:.*]] = stablehlo.sign %[[D]]
+// CHECK: stablehlo.multiply %[[SIGN]], %{{.*}} : tensor<4xf32>
+// CHECK-COUNT-2: stablehlo.divide %{{.*}}, %[[D]] : tensor<4xf32>
+// CHECK: stablehlo.complex
+// CHECK-COUNT-3: stablehlo.divide {{.*}}complex<f32>
+func.func @real_but_zero(%x: tensor<4xcomplex<f32>>, %r: tensor<4xf32>)
+    -> (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>,
+        tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) {
+  %none = stablehlo.constant dense<(0.0, 0.0)> : tensor<complex<f32>>
+  %zero = stablehlo.broadcast_in_dim %none, dims = []
+      : (tensor<complex<f32>>) -> tensor<4xcomplex<f32>>
+  %one = stablehlo.constant dense<(1.0, 0.0)> : tensor<4xcomplex<f32>>
+  %i = stablehlo.constant dense<(0.0, 1.0)> : tensor<4xcomplex<f32>>
+  %y = stablehlo.convert %r : (tensor<4xf32>) -> tensor<4xcomplex<f32>>
+  %is = stablehlo.compare EQ, %y, %zero
+      : (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) -> tensor<4xi1>
+  %d = stablehlo.select %is, %one, %y : tensor<4xi1>, tensor<4xcomplex<f32>>
+  %0 = stablehlo.divide %x, %d : tensor<4xcomplex<f32>>
+  %e = stablehlo.select %is, %i, %y : tensor<4xi1>, tensor<4xcomplex<f32>>
+  %1 = stablehlo.divide %x, %e : tensor<4xcomplex<f32>>
+  %isnt = stablehlo.compare NE, %y, %zero
+      : (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) -> tensor<4xi1>
+  %f = stablehlo.select %isnt, %one, %y
+      : tensor<4xi1>, tensor<4xcomplex<f32>>
+  %2 = stablehlo.divide %x, %f : tensor<4xcomplex<f32>>
+  %is1 = stablehlo.compare EQ, %y, %one
+      : (tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>) -> tensor<4xi1>
+  %g = stablehlo.select %is1, %one, %y : tensor<4xi1>, tensor<4xcomplex<f32>>
+  %3 = stablehlo.divide %x, %g : tensor<4xcomplex<f32>>
+  return %0, %1, %2, %3 : tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>,
+      tensor<4xcomplex<f32>>, tensor<4xcomplex<f32>>
+}
