@@ -459,7 +459,8 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
       parameters.push_back(this->arguments().at(argument));
     checkArguments(parameters, arrays);
     std::string described;
-    int64_t bytes = 0;
+    // Given back at once, but all could be had.
+    std::vector<std::shared_ptr<Buffer>> memory;
     for (size_t i = 0; i < arrays.size(); ++i) {
       const std::shared_ptr<const Layout> &layout = parameters[i].layout;
       layouts.push_back(layout);
@@ -469,7 +470,8 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
         taken.push_back(arrays[i]);
         for (int64_t rank : ranks.local)
           if (const std::optional<Box> &box = layout->boxes[rank])
-            bytes += box->elements() * byteSize(parameters[i].dtype);
+            memory.push_back(Buffer::allocate(box->elements() *
+                                              byteSize(parameters[i].dtype)));
         continue;
       }
       // What may be in files that are damaged is read now; memory of the
@@ -477,8 +479,6 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
       Array own = arrays[i].relayout(layout, engine.localRanks());
       taken.push_back(own.share(layout, engine.localRanks()).array());
     }
-    // Given back at once, but so much could be had.
-    Buffer::allocate(bytes);
     return state->bound->title + ": " + described;
   };
   std::vector<std::string> all =

@@ -27,6 +27,7 @@
 #define WHALE_RUNTIME_EXECUTOR_EXECUTOR_H
 
 #include "executor/Connections.h"
+#include "executor/ExchangePlan.h"
 #include "executor/RankThreads.h"
 #include "executor/SlowRank.h"
 #include "executor/StepSize.h"
@@ -37,18 +38,6 @@ namespace whale::runtime {
 
 /// The shards of the arguments or the results: by parameter, then by rank.
 using Bindings = std::vector<std::vector<std::shared_ptr<Buffer>>>;
-
-/// An array that goes from the layout of a program to that of another one.
-struct ArrayMove {
-  int64_t elementBytes;
-  std::shared_ptr<const Layout> from, to;
-
-  bool operator==(const ArrayMove &other) const {
-    return elementBytes == other.elementBytes &&
-           (from == other.from || *from == *other.from) &&
-           (to == other.to || *to == *other.to);
-  }
-};
 
 /// How a run may overlap with those before and behind it, where a device takes
 /// a run behind another one.
@@ -101,8 +90,7 @@ public:
   std::string describe(const Profile &profile);
 
 private:
-  struct ExchangePlan;
-  const ExchangePlan &planExchange(std::span<const ArrayMove> moves);
+  const ExchangePlan &exchangePlan(std::span<const ArrayMove> moves);
   /// What the ranks of a run hold, also when nobody waits for them any more.
   struct Step {
     Bindings arguments, results;
@@ -249,7 +237,7 @@ private:
   std::vector<std::string> rankNames;
   std::vector<std::map<size_t, int64_t>> arenaBytes;
   std::atomic<bool> isInStep = false, isInRelayout = false;
-  /// Those that were made so far.
+  /// Of the last exchanges, the last one first.
   std::list<ExchangePlan> exchanges;
   /// Whether memory is left to the transport; see `abandon`.
   bool isAbandoned = false;

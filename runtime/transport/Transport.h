@@ -43,9 +43,18 @@ struct Traffic {
   double linkSeconds = 0;
 };
 
+/// Bytes that go to another rank, or come from it.
+struct RankMessage {
+  int64_t peer;
+  void *data;
+  int64_t bytes;
+};
+
 /// One transfer of a rank.
 struct Ticket {
+  /// `ofMessages` for one that has no channel.
   int64_t channel = 0;
+  static constexpr int64_t ofMessages = -1;
   /// Counts the rank's starts in this run.
   int64_t number = 0;
 };
@@ -65,6 +74,14 @@ public:
   /// buffer in an all-reduce.
   virtual Ticket start(int64_t rank, int64_t channel, const void *src,
                        void *dst) = 0;
+
+  /// Posts messages as one transfer of the rank, for what no channel describes:
+  /// the bytes are wherever they are. Both ends of two ranks' messages list
+  /// them in one order, with the same sizes. All ranks that have any call it at
+  /// the same place of their queues. Only where the ranks at both ends of a
+  /// message are in several processes; else an Error.
+  virtual Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
+                               std::span<const RankMessage> receives);
 
   /// Whether the rank's part is done; only before the wait for it. Moves the
   /// rank's transfers forward.

@@ -125,6 +125,12 @@ private:
 };
 } // namespace
 
+Ticket Transport::startMessages(int64_t rank, std::span<const RankMessage>,
+                                std::span<const RankMessage>) {
+  throw Error("rank " + std::to_string(rank) +
+              " exchanges messages with ranks of its process");
+}
+
 int64_t firstFree(const format::Program &program) {
   int64_t read =
       program.channels.empty() ? 0 : program.channels.rbegin()->first + 1;

@@ -65,6 +65,8 @@ public:
   int64_t addChannel(std::shared_ptr<const Collective> collective) override;
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
+  Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
+                       std::span<const RankMessage> receives) override;
   bool test(int64_t rank, const Ticket &ticket) override;
   Traffic wait(int64_t rank, const Ticket &ticket) override;
   void finish(int64_t) override {}
@@ -100,9 +102,12 @@ private:
     std::vector<char> staging;
     // Of the rank's thread.
     std::unordered_map<int64_t, std::unique_ptr<Part>> parts;
+    /// Of transfers without a channel, by number, until they were waited for.
+    std::unordered_map<int64_t, std::unique_ptr<Part>> exchanges;
   };
 
   const Part &partOf(int64_t rank, int64_t channel);
+  Ticket post(int64_t rank, const Part &part, const void *src, void *dst);
   void work();
   template <typename IsEnough>
   void drive(Lock &lock, const IsEnough &isEnough);
@@ -193,14 +198,28 @@ MessageTransport::addChannel(std::shared_ptr<const Collective> collective) {
 
 Ticket MessageTransport::start(int64_t rank, int64_t channel, const void *src,
                                void *dst) {
-  const Part &part = partOf(rank, channel);
+  return post(rank, partOf(rank, channel), src, dst);
+}
+
+Ticket MessageTransport::startMessages(int64_t rank,
+                                       std::span<const RankMessage> sends,
+                                       std::span<const RankMessage> receives) {
+  // It is the next to be started: only the rank's thread starts any.
+  Rank &self = *ranks[rank];
+  std::unique_ptr<Part> &part = self.exchanges[self.started];
+  part = std::make_unique<Part>(rank, sends, receives);
+  return post(rank, *part, nullptr, nullptr);
+}
+
+Ticket MessageTransport::post(int64_t rank, const Part &part, const void *src,
+                              void *dst) {
   Rank &self = *ranks[rank];
   Lock lock(mutex);
   if (isStopped)
     throw Aborted();
   double time = network ? LinkClock::now() : 0;
   self.posts.push_back({&part, src, dst, time});
-  Ticket ticket{channel, self.started++};
+  Ticket ticket{part.channel, self.started++};
   hasPosts = true;
   if (isDriven) {
     lock.unlock();
@@ -229,7 +248,10 @@ bool MessageTransport::test(int64_t rank, const Ticket &ticket) {
 
 Traffic MessageTransport::wait(int64_t rank, const Ticket &ticket) {
   Rank &self = *ranks[rank];
-  Traffic traffic = partOf(rank, ticket.channel).traffic;
+  bool isExchange = ticket.channel == Ticket::ofMessages;
+  Traffic traffic = (isExchange ? *self.exchanges.at(ticket.number)
+                                : partOf(rank, ticket.channel))
+                        .traffic;
   auto begin = Clock::now();
   Lock lock(mutex);
   auto isDone = [&] { return self.left > ticket.number; };
@@ -246,6 +268,8 @@ Traffic MessageTransport::wait(int64_t rank, const Ticket &ticket) {
     throw Aborted();
   if (!isDone())
     throw Error(error);
+  if (isExchange)
+    self.exchanges.erase(ticket.number);
   auto moved = Clock::now();
   traffic.waitedSeconds = std::chrono::duration<double>(moved - begin).count();
   while (!isOver(self, ticket)) {
@@ -293,6 +317,7 @@ void MessageTransport::reset() {
     if (rank) {
       rank->started = rank->left = 0;
       rank->ends.clear();
+      rank->exchanges.clear();
     }
 }
 
@@ -327,9 +352,8 @@ void MessageTransport::checkPeers(const Part &part) {
       lossSeen = Clock::now();
     if (Clock::now() - *lossSeen > patience)
       throw Error("rank " + std::to_string(part.rank) + " waits in " +
-                  part.collective.kind + " " + std::to_string(part.channel) +
-                  " for rank " + std::to_string(peer) + " of process " +
-                  std::to_string(addresses.processOf(peer)) +
+                  part.name() + " for rank " + std::to_string(peer) +
+                  " of process " + std::to_string(addresses.processOf(peer)) +
                   ", which cannot be reached any more: " + loss);
   }
 }

@@ -54,6 +54,45 @@ Part::Part(const Collective &collective, int64_t channel, int64_t rank)
     addCells();
 }
 
+/// What is said of messages without a channel.
+static const Collective &noChannel() {
+  static const Collective none = [] {
+    Collective made;
+    made.kind = "exchange";
+    return made;
+  }();
+  return none;
+}
+
+Part::Part(int64_t rank, std::span<const RankMessage> given,
+           std::span<const RankMessage> taken)
+    : collective(noChannel()), channel(Ticket::ofMessages), rank(rank) {
+  std::set<int64_t> others;
+  auto add = [&](std::vector<Message> &list, const RankMessage &message) {
+    if (message.bytes == 0)
+      return;
+    Message &added = list.emplace_back();
+    added.peer = message.peer;
+    added.bytes = message.bytes;
+    added.data = static_cast<char *>(message.data);
+    others.insert(message.peer);
+  };
+  for (const RankMessage &message : given) {
+    add(sends, message);
+    traffic.sent += message.bytes;
+  }
+  for (const RankMessage &message : taken) {
+    add(receives, message);
+    traffic.received += message.bytes;
+  }
+  peers.assign(others.begin(), others.end());
+}
+
+std::string Part::name() const {
+  bool hasChannel = channel != Ticket::ofMessages;
+  return collective.kind + (hasChannel ? " " + std::to_string(channel) : "");
+}
+
 void Part::addAllReduce() {
   group = {rank};
   for (const Group &each : collective.groups)

@@ -38,6 +38,8 @@ struct Part {
     /// through staging memory, at `staging`.
     std::optional<int64_t> direct;
     int64_t staging = 0;
+    /// Where it is, if it is in none of the channel's buffers.
+    char *data = nullptr;
   };
   /// One cell of the destination; `sources` say where its contributions are:
   /// in a received message, or, without one, in the rank's own source.
@@ -53,8 +55,14 @@ struct Part {
 
   /// `collective` outlives the part.
   Part(const Collective &collective, int64_t channel, int64_t rank);
+  /// Messages without a channel.
+  Part(int64_t rank, std::span<const RankMessage> sends,
+       std::span<const RankMessage> receives);
   Part(const Part &) = delete;
   Part &operator=(const Part &) = delete;
+
+  /// For errors: kind and number of the channel.
+  std::string name() const;
 
   /// Copies the elements of a message that the rank sends to `to`, from its
   /// source.

@@ -92,15 +92,19 @@ bool Transfer::advance() {
 //===----------------------------------------------------------------------===//
 
 void Transfer::beginCells() {
+  auto placeOf = [&](const Part::Message &message, auto *buffer) {
+    if (message.data)
+      return static_cast<decltype(buffer)>(message.data);
+    return message.direct ? buffer + *message.direct
+                          : staging + message.staging;
+  };
   for (const Part::Message &message : part->receives)
-    receive(message.peer, MessageKind::Data,
-            message.direct ? dst + *message.direct : staging + message.staging,
+    receive(message.peer, MessageKind::Data, placeOf(message, dst),
             message.bytes, receiving);
   for (const Part::Message &message : part->sends) {
-    if (!message.direct)
+    if (!message.direct && !message.data)
       part->pack(message, src, staging + message.staging);
-    const char *data =
-        message.direct ? src + *message.direct : staging + message.staging;
+    const char *data = placeOf(message, src);
     send(message.peer, MessageKind::Data, data, message.bytes,
          /*isSynchronous=*/true, sending);
   }

@@ -30,14 +30,16 @@ public:
             Mover::Tag maxTag);
 
   int64_t processOf(int64_t rank) const { return process[rank]; }
-  /// Of a channel from 0, and less than the number of them.
+  /// Of a channel from 0, and less than the number of them, or of
+  /// `Ticket::ofMessages`.
   Mover::Tag tagOf(int64_t channel, MessageKind kind, int64_t from,
                    int64_t to) const {
-    auto tag = static_cast<Mover::Tag>(channel) << kindBits | Mover::Tag(kind);
+    auto number = static_cast<Mover::Tag>(channel - Ticket::ofMessages);
+    Mover::Tag tag = number << kindBits | Mover::Tag(kind);
     tag = tag << rankBits | local[from];
     return tag << rankBits | local[to];
   }
-  bool hasTags(int64_t channels) const { return channels <= mostChannels; }
+  bool hasTags(int64_t channels) const { return channels < mostChannels; }
 
 private:
   /// By rank; and its number among the ranks of its process.

@@ -1,0 +1,217 @@
+//===- ExchangePlan.cpp - What goes between processes ---------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A piece goes in the first round in which both its processes have room for it,
+// so that all of them are at work in each round. Of two processes, the small
+// pieces of a round are one message, which is packed at both ends. A large one
+// is a message of its own: packed where it is strided, else sent from its
+// shard, or received there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/ExchangePlan.h"
+
+#include "whale/Runtime/Job.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace whale::runtime {
+
+/// The most bytes that a process gives, or takes, in a round: what is packed
+/// stays in the cache until it is sent.
+static constexpr int64_t roundBytes = 8 << 20;
+/// From here on a message costs less than two copies.
+static constexpr int64_t largeBytes = 128 << 10;
+
+namespace {
+class Rounds {
+public:
+  explicit Rounds(int64_t processes) : given(processes), taken(processes) {}
+
+  /// The round of a piece, by the bytes of all pieces before.
+  size_t place(const MovedPiece &piece, int64_t bytes);
+
+private:
+  /// What a process gives, or takes, by round; and how many rounds, from the
+  /// first one, have hardly room any more.
+  struct Load {
+    bool hasRoom(size_t round, int64_t bytes) const;
+    void add(size_t round, int64_t bytes);
+
+    std::vector<int64_t> bytes;
+    size_t full = 0;
+  };
+  std::vector<Load> given, taken;
+};
+} // namespace
+
+bool Rounds::Load::hasRoom(size_t round, int64_t more) const {
+  return round >= bytes.size() || bytes[round] == 0 ||
+         bytes[round] + more <= roundBytes;
+}
+
+void Rounds::Load::add(size_t round, int64_t more) {
+  if (round >= bytes.size())
+    bytes.resize(round + 1);
+  bytes[round] += more;
+  while (full < bytes.size() && bytes[full] > roundBytes / 16 * 15)
+    ++full;
+}
+
+size_t Rounds::place(const MovedPiece &piece, int64_t bytes) {
+  Load &giver = given[piece.sender], &taker = taken[piece.taker];
+  size_t round = std::max(giver.full, taker.full);
+  while (!giver.hasRoom(round, bytes) || !taker.hasRoom(round, bytes))
+    ++round;
+  giver.add(round, bytes);
+  taker.add(round, bytes);
+  return round;
+}
+
+/// Cuts pieces that are larger than a round.
+static std::vector<MovedPiece> cutLarge(std::vector<MovedPiece> pieces,
+                                        std::span<const ArrayMove> moves) {
+  std::vector<MovedPiece> result;
+  std::ranges::reverse(pieces);
+  while (!pieces.empty()) {
+    MovedPiece piece = std::move(pieces.back());
+    pieces.pop_back();
+    auto d = std::ranges::find_if(piece.size, [](int64_t n) { return n > 1; }) -
+             piece.size.begin();
+    if (piece.isLocal() || d == std::ssize(piece.size) ||
+        piece.elements() * moves[piece.move].elementBytes <= roundBytes) {
+      result.push_back(std::move(piece));
+      continue;
+    }
+    MovedPiece second = piece;
+    int64_t half = piece.size[d] / 2;
+    piece.size[d] = half;
+    second.size[d] -= half;
+    second.fromOffset += half * piece.fromStrides[d];
+    second.toOffset += half * piece.toStrides[d];
+    pieces.push_back(std::move(second));
+    pieces.push_back(std::move(piece));
+  }
+  return result;
+}
+
+static bool isDense(const Shape &size, const Shape &strides) {
+  int64_t expected = 1;
+  for (size_t d = size.size(); d-- > 0;) {
+    if (size[d] != 1 && strides[d] != expected)
+      return false;
+    expected *= size[d];
+  }
+  return true;
+}
+
+namespace {
+/// One process's end of the messages of a round.
+class SideBuilder {
+public:
+  SideBuilder(const ExchangePlan &plan, RoundSide &side,
+              int64_t MovedPiece::*peer, Shape MovedPiece::*strides)
+      : plan(plan), side(side), peer(peer), strides(strides) {}
+
+  /// `numbers`: the pieces of the round, in their order.
+  void build(std::span<const size_t> numbers);
+
+private:
+  int64_t bytesOf(size_t number) const {
+    const MovedPiece &piece = plan.pieces[number];
+    return piece.elements() * plan.moves[piece.move].elementBytes;
+  }
+  void pack(size_t number) {
+    side.packed.push_back({number, side.packedBytes});
+    side.packedBytes += bytesOf(number);
+  }
+
+  const ExchangePlan &plan;
+  RoundSide &side;
+  int64_t MovedPiece::*const peer;
+  Shape MovedPiece::*const strides;
+};
+} // namespace
+
+void SideBuilder::build(std::span<const size_t> numbers) {
+  std::map<int64_t, std::vector<size_t>> small, large;
+  for (size_t number : numbers)
+    (bytesOf(number) < largeBytes ? small : large)[plan.pieces[number].*peer]
+        .push_back(number);
+  for (const auto &[process, list] : small) {
+    int64_t begin = side.packedBytes;
+    for (size_t number : list)
+      pack(number);
+    side.messages.push_back(
+        {process, side.packedBytes - begin, std::nullopt, begin});
+  }
+  for (const auto &[process, list] : large)
+    for (size_t number : list) {
+      const MovedPiece &piece = plan.pieces[number];
+      RoundSide::Message message{process, bytesOf(number), number, 0};
+      if (!isDense(piece.size, piece.*strides)) {
+        message.piece.reset();
+        message.offset = side.packedBytes;
+        pack(number);
+      }
+      side.messages.push_back(message);
+    }
+}
+
+ExchangePlan planExchange(std::span<const ArrayMove> moves,
+                          const ExchangePlaces &places) {
+  ExchangePlan plan;
+  plan.moves.assign(moves.begin(), moves.end());
+  std::vector<format::Move> all;
+  for (const ArrayMove &move : moves) {
+    std::vector<int64_t> fromProcess;
+    auto ranks = static_cast<int64_t>(move.from->boxes.size());
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      fromProcess.push_back(processOfRank(rank, ranks, places.processes));
+    plan.uses.emplace_back(ranks);
+    all.push_back({move.elementBytes, *move.from, *move.to,
+                   std::move(fromProcess), places.processOf});
+  }
+  plan.pieces = cutLarge(format::exchangeOf(all, places.hostOf), moves);
+
+  std::vector<bool> hasRank(places.processes);
+  for (int64_t process : places.processOf)
+    hasRank[process] = true;
+  Rounds rounds(places.processes);
+  // Of this process, by round: the pieces that it gives, and those it takes.
+  std::map<size_t, std::pair<std::vector<size_t>, std::vector<size_t>>> own;
+  for (size_t number = 0; number < plan.pieces.size(); ++number) {
+    const MovedPiece &piece = plan.pieces[number];
+    if (piece.sender == places.process)
+      ++plan.uses[piece.move][piece.owner];
+    if (piece.isLocal())
+      continue;
+    if (!hasRank[piece.sender])
+      throw Error("process " + std::to_string(piece.sender) +
+                  " has a part of an array and no rank of the program: gather "
+                  "it first");
+    size_t round =
+        rounds.place(piece, piece.elements() * moves[piece.move].elementBytes);
+    if (piece.sender == places.process)
+      own[round].first.push_back(number);
+    if (piece.taker == places.process)
+      own[round].second.push_back(number);
+  }
+  for (const auto &[number, pieces] : own) {
+    ExchangeRound &round = plan.rounds.emplace_back();
+    SideBuilder(plan, round.given, &MovedPiece::taker, &MovedPiece::fromStrides)
+        .build(pieces.first);
+    SideBuilder(plan, round.taken, &MovedPiece::sender, &MovedPiece::toStrides)
+        .build(pieces.second);
+  }
+  return plan;
+}
+
+} // namespace whale::runtime

@@ -1,0 +1,91 @@
+//===- ExchangePlan.h - What goes between processes -------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_EXECUTOR_EXCHANGEPLAN_H
+#define WHALE_RUNTIME_EXECUTOR_EXCHANGEPLAN_H
+
+#include "whale/ProgramFormat/Exchange.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace whale::runtime {
+
+using format::Layout;
+using format::MovedPiece;
+using format::Shape;
+
+/// An array that goes from the layout of a program to that of another one.
+struct ArrayMove {
+  int64_t elementBytes;
+  std::shared_ptr<const Layout> from, to;
+
+  bool operator==(const ArrayMove &other) const {
+    return elementBytes == other.elementBytes &&
+           (from == other.from || *from == *other.from) &&
+           (to == other.to || *to == *other.to);
+  }
+};
+
+/// Where the ranks of an exchange are.
+struct ExchangePlaces {
+  /// This process, and how many there are.
+  int64_t process = 0, processes = 1;
+  /// By rank of the layouts that are wanted.
+  std::vector<int64_t> processOf;
+  /// By process.
+  std::vector<unsigned> hostOf;
+};
+
+/// What this process gives in a round, or what it takes.
+struct RoundSide {
+  /// A piece in the memory for packed ones, and where it begins there.
+  struct Packed {
+    size_t piece;
+    int64_t offset;
+  };
+  /// With another process. Either one piece that lies in its shard as one run,
+  /// or what is packed from `offset` on.
+  struct Message {
+    int64_t process;
+    int64_t bytes;
+    std::optional<size_t> piece;
+    int64_t offset;
+  };
+  std::vector<Packed> packed;
+  std::vector<Message> messages;
+  int64_t packedBytes = 0;
+};
+
+/// What goes at once.
+struct ExchangeRound {
+  RoundSide given, taken;
+};
+
+struct ExchangePlan {
+  std::vector<ArrayMove> moves;
+  std::vector<MovedPiece> pieces;
+  /// Those in which this process gives or takes something.
+  std::vector<ExchangeRound> rounds;
+  /// How many pieces of a shard this process gives, by move and rank.
+  std::vector<std::vector<int64_t>> uses;
+};
+
+/// Plans an exchange for one process: all of them plan the same messages. A
+/// process gives, and takes, at most 8 MiB in a round. Pieces that are large
+/// go as messages of their own, the others of two processes in one. Throws
+/// Error where a process that has no rank would have to give something. Cost:
+/// that of exchangeOf.
+ExchangePlan planExchange(std::span<const ArrayMove> moves,
+                          const ExchangePlaces &places);
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_EXECUTOR_EXCHANGEPLAN_H

@@ -1,0 +1,247 @@
+//===- ExchangePlanTest.cpp - What goes between processes -----------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Exchanges of random layouts, planned for each process and carried out by
+// copying messages: both ends must list the same messages, no round may be
+// larger than is said, and each shard must get the elements of its box.
+//
+//===----------------------------------------------------------------------===//
+
+#include "executor/ExchangePlan.h"
+
+#include "CopyBox.h"
+#include "whale/ProgramFormat/Pieces.h"
+#include "whale/Runtime/Job.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <random>
+
+using namespace whale::runtime;
+using whale::format::Box;
+using whale::format::denseStrides;
+using whale::format::elementCount;
+
+namespace {
+
+using Numbers = std::vector<int32_t>;
+/// Of an array: by rank.
+using Shards = std::vector<Numbers>;
+
+constexpr int64_t roundBytes = 8 << 20;
+
+/// Ranks that hold parts of one dimension, all, or nothing.
+std::shared_ptr<Layout> randomLayout(std::mt19937 &random, const Shape &shape,
+                                     int64_t ranks) {
+  auto layout = std::make_shared<Layout>(Layout{shape, {}});
+  auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
+  if (below(4) == 0) {
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      layout->boxes.push_back(rank == 0 || below(3) != 0
+                                  ? std::optional(Box::whole(shape))
+                                  : std::nullopt);
+    return layout;
+  }
+  auto d = static_cast<size_t>(below(std::ssize(shape)));
+  std::vector<int64_t> cuts = {0, shape[d]};
+  for (int64_t i = 1; i < ranks; ++i)
+    cuts.push_back(below(shape[d] + 1));
+  std::ranges::sort(cuts);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    Box box = Box::whole(shape);
+    box.start[d] = cuts[rank];
+    box.size[d] = cuts[rank + 1] - cuts[rank];
+    layout->boxes.emplace_back(box);
+  }
+  return layout;
+}
+
+/// The shards of an array whose elements are numbered.
+Shards shardsOf(const Layout &layout) {
+  Numbers whole(elementCount(layout.view));
+  std::iota(whole.begin(), whole.end(), 0);
+  Shards shards;
+  for (const std::optional<Box> &box : layout.boxes) {
+    Numbers &shard = shards.emplace_back(box ? box->elements() : 0);
+    if (box)
+      copyBox(shard.data(), box->size, Shape(box->size.size()), whole.data(),
+              layout.view, box->start, box->size, 4);
+  }
+  return shards;
+}
+
+/// What all processes do.
+class Exchange {
+public:
+  Exchange(std::vector<ArrayMove> moves, int64_t processes)
+      : moves(std::move(moves)) {
+    for (const ArrayMove &move : this->moves) {
+      given.push_back(shardsOf(*move.from));
+      Shards &shards = taken.emplace_back();
+      for (const std::optional<Box> &box : move.to->boxes)
+        shards.emplace_back(box ? box->elements() : 0, -1);
+    }
+    ExchangePlaces places;
+    places.processes = processes;
+    auto ranks = std::ssize(this->moves[0].to->boxes);
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      places.processOf.push_back(processOfRank(rank, ranks, processes));
+    places.hostOf.resize(processes);
+    for (; places.process < processes; ++places.process)
+      plans.push_back(planExchange(this->moves, places));
+  }
+
+  /// All processes give before one takes: messages of two are in one order.
+  void run() {
+    for (int64_t process = 0; process < std::ssize(plans); ++process)
+      for (const ExchangeRound &round : plans[process].rounds)
+        give(process, round.given);
+    for (int64_t process = 0; process < std::ssize(plans); ++process)
+      for (const ExchangeRound &round : plans[process].rounds)
+        take(process, round.taken);
+    for (const auto &[pair, list] : onTheirWay)
+      EXPECT_TRUE(list.empty());
+    for (size_t move = 0; move < moves.size(); ++move)
+      EXPECT_EQ(taken[move], shardsOf(*moves[move].to));
+  }
+
+  size_t roundsOf(int64_t process) const {
+    return plans[process].rounds.size();
+  }
+
+private:
+  void give(int64_t process, const RoundSide &side) {
+    const auto &pieces = plans[process].pieces;
+    std::vector<char> packed(side.packedBytes);
+    for (const auto &[number, offset] : side.packed) {
+      const MovedPiece &piece = pieces[number];
+      copyStrided(packed.data() + offset, denseStrides(piece.size), from(piece),
+                  piece.fromStrides, piece.size, 4);
+    }
+    int64_t bytes = 0;
+    for (const RoundSide::Message &message : side.messages) {
+      auto *data =
+          message.piece
+              ? reinterpret_cast<const char *>(from(pieces[*message.piece]))
+              : packed.data() + message.offset;
+      onTheirWay[{process, message.process}].emplace_back(data,
+                                                          data + message.bytes);
+      bytes += message.bytes;
+    }
+    EXPECT_LE(bytes, roundBytes);
+  }
+
+  void take(int64_t process, const RoundSide &side) {
+    const auto &pieces = plans[process].pieces;
+    std::vector<char> packed(side.packedBytes);
+    int64_t bytes = 0;
+    for (const RoundSide::Message &message : side.messages) {
+      auto &list = onTheirWay[{message.process, process}];
+      ASSERT_FALSE(list.empty());
+      ASSERT_EQ(std::ssize(list.front()), message.bytes);
+      auto *data = message.piece
+                       ? reinterpret_cast<char *>(to(pieces[*message.piece]))
+                       : packed.data() + message.offset;
+      std::memcpy(data, list.front().data(), message.bytes);
+      list.pop_front();
+      bytes += message.bytes;
+    }
+    EXPECT_LE(bytes, roundBytes);
+    for (const auto &[number, offset] : side.packed) {
+      const MovedPiece &piece = pieces[number];
+      copyStrided(to(piece), piece.toStrides, packed.data() + offset,
+                  denseStrides(piece.size), piece.size, 4);
+    }
+    for (const MovedPiece &piece : pieces)
+      if (piece.isLocal() && piece.taker == process)
+        copyStrided(to(piece), piece.toStrides, from(piece), piece.fromStrides,
+                    piece.size, 4);
+  }
+
+  int32_t *from(const MovedPiece &piece) {
+    return given[piece.move][piece.owner].data() + piece.fromOffset;
+  }
+  int32_t *to(const MovedPiece &piece) {
+    return taken[piece.move][piece.receiver].data() + piece.toOffset;
+  }
+
+  std::vector<ArrayMove> moves;
+  std::vector<Shards> given, taken;
+  std::vector<ExchangePlan> plans;
+  /// By sender and taker.
+  std::map<std::pair<int64_t, int64_t>, std::deque<std::vector<char>>>
+      onTheirWay;
+};
+
+TEST(ExchangePlan, BringsEachShardItsBox) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    int64_t processes = 2 + random() % 3;
+    int64_t fromRanks = processes + random() % 3,
+            toRanks = processes + random() % 3;
+    std::vector<ArrayMove> moves;
+    // Small pieces, and such as are messages of their own.
+    for (const Shape &shape : {Shape{7, 5}, Shape{300, 401}, Shape{90'000}})
+      moves.push_back({4, randomLayout(random, shape, fromRanks),
+                       randomLayout(random, shape, toRanks)});
+    Exchange(moves, processes).run();
+  }
+}
+
+/// What one process has, and then the next one, goes to all in rounds in which
+/// all are at work.
+TEST(ExchangePlan, AllAreAtWorkInEachRound) {
+  constexpr int64_t processes = 4, arrays = 8;
+  Shape shape = {1024, 1024};
+  std::vector<ArrayMove> moves;
+  for (int64_t i = 0; i < arrays; ++i) {
+    auto from = std::make_shared<Layout>(Layout{shape, {}});
+    auto to = std::make_shared<Layout>(Layout{shape, {}});
+    for (int64_t rank = 0; rank < processes; ++rank) {
+      bool isHere = rank == i * processes / arrays;
+      from->boxes.push_back(isHere ? std::optional(Box::whole(shape))
+                                   : std::nullopt);
+      to->boxes.emplace_back(Box{{rank * 256, 0}, {256, 1024}});
+    }
+    moves.push_back({4, from, to});
+  }
+  Exchange exchange(moves, processes);
+  // Each gives 6 MiB, and takes as much.
+  for (int64_t process = 0; process < processes; ++process)
+    EXPECT_EQ(exchange.roundsOf(process), 1u);
+  exchange.run();
+}
+
+TEST(ExchangePlan, CutsWhatIsLargerThanARound) {
+  Shape shape = {3, 1'500'000};
+  auto from = std::make_shared<Layout>(Layout{shape, {}});
+  auto to = std::make_shared<Layout>(Layout{shape, {}});
+  from->boxes = {Box::whole(shape), std::nullopt};
+  to->boxes = {std::nullopt, Box::whole(shape)};
+  Exchange exchange({{4, from, to}}, 2);
+  EXPECT_GE(exchange.roundsOf(0), 3u);
+  exchange.run();
+}
+
+TEST(ExchangePlan, AProcessWithoutARankGivesNothing) {
+  auto one = std::make_shared<Layout>(Layout::whole({4}));
+  auto two = std::make_shared<Layout>(Layout{{4}, {}});
+  two->boxes = {Box{{0}, {2}}, Box{{2}, {2}}};
+  ExchangePlaces places;
+  places.processes = 2;
+  places.processOf = {0};
+  places.hostOf = {0, 0};
+  EXPECT_THROW(planExchange(std::vector<ArrayMove>{{4, two, one}}, places),
+               Error);
+}
+
+} // namespace
