@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <charconv>
 #include <mutex>
+#include <sys/mman.h>
 
 namespace whale::runtime {
 
@@ -51,7 +52,17 @@ private:
 };
 } // namespace
 
+/// Has the system read these bytes of a mapped file, all at once: else it does
+/// when each page is first touched, a little ahead.
+static void readAhead(const char *data, int64_t bytes) {
+  constexpr uintptr_t page = 4096;
+  auto first = reinterpret_cast<uintptr_t>(data) / page * page;
+  auto last = reinterpret_cast<uintptr_t>(data + bytes);
+  madvise(reinterpret_cast<void *>(first), last - first, MADV_WILLNEED);
+}
+
 void MappedPiece::bring(void *, int64_t begin, int64_t end) {
+  readAhead(data + begin, end - begin);
   for (int64_t chunk = begin / format::checkpointChunk;
        chunk * format::checkpointChunk < end; ++chunk) {
     {

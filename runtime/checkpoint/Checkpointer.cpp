@@ -44,6 +44,7 @@
 #include <set>
 #include <sstream>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -156,6 +157,9 @@ struct Checkpointer::State {
   std::optional<DirectoryLock> lock;
   std::unique_ptr<Saving> saving;
 };
+
+/// Of a thread, as `nice` has it.
+static constexpr int leastPriority = 19;
 
 static fs::path shardName(int64_t process) {
   return "shard-" + std::to_string(process) + ".safetensors";
@@ -406,7 +410,11 @@ void Checkpointer::State::start(const std::vector<StateLeaf> &leaves) {
       checkNonce(*saving, nonce);
       return std::string();
     });
-  saving->thread = std::thread([this, own = saving.get()] { run(*own); });
+  saving->thread = std::thread([this, own = saving.get()] {
+    // Steps go first.
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), leastPriority);
+    run(*own);
+  });
 }
 
 Checkpointer::Checkpointer(CheckpointerOptions options)
