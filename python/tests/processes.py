@@ -57,3 +57,25 @@ def run(code, **environment):
     assert done.returncode == 0, done.stderr
     print(done.stdout)
     return done
+
+
+def launch(path, count, *options):
+    """A script in so many processes, which the caller waits for."""
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "whale.launch", f"--nprocs={count}"),
+            *(*options, str(path)),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ
+        | {"PYTHONPATH": os.path.dirname(os.path.dirname(wh.__file__))},
+    )
+
+
+def output_of(process):
+    """What a process that must succeed prints until it ends."""
+    output, errors = process.communicate(timeout=_HANGS)
+    assert process.returncode == 0, errors
+    return output

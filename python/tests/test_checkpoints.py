@@ -15,8 +15,6 @@ import os
 import pathlib
 import signal
 import socket
-import subprocess
-import sys
 import textwrap
 import time
 from typing import NamedTuple
@@ -25,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from processes import launch as start
 from processes import run
 
 import whale as wh
@@ -363,20 +362,6 @@ def script(folder, steps, strategy="wh.replicate()", batch=1, pause=0):
         )
     )
     return path
-
-
-def start(path, count, *options):
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-m", "whale.launch", f"--nprocs={count}"),
-            *(*options, str(path)),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ
-        | {"PYTHONPATH": os.path.dirname(os.path.dirname(wh.__file__))},
-    )
 
 
 def expected(steps):
