@@ -32,8 +32,9 @@ double workOf(const Call &call);
 
 /// How many of `most` threads so much work is worth: at least one.
 inline int64_t threadsFor(double work, int64_t most) {
-  // Some tens of microseconds.
-  constexpr double workPerThread = 1 << 18;
+  // Some 50 microseconds: two threads that have less each took longer than one
+  // where anything else ran beside them, and saved hardly any time alone.
+  constexpr double workPerThread = 3 << 18;
   double worth = std::min(work / workPerThread, static_cast<double>(most));
   return std::max<int64_t>(1, static_cast<int64_t>(worth));
 }
