@@ -8,7 +8,31 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """A script that measures rows, what they are about, and how."""
+
+    name: str
+    what: str
+    how: str
+    script: str
+    # Of scripts/bench, which it takes, too.
+    options: ClassVar[tuple[str, ...]] = ("rounds",)
+
+
+STATE = Script(
+    "state",
+    "training states",
+    "eight processes with a rank each. A move is compared with the bytes of "
+    "the process that sends or receives most, at the rate that it gets while "
+    "all exchange as many by UCX alone; a save with a copy of what a process "
+    "saves; a restore with reading from files that are not in memory what it "
+    "needs.",
+    "state.py",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +82,13 @@ def table(rows: Sequence[Row]) -> str:
             f"| {'yes' if row.is_met else 'no'} |"
         )
     return "\n".join(lines)
+
+
+def section(script: Script, rows: Sequence[Row]) -> str:
+    """What docs/performance.md says of a script's rows."""
+    title = f"## {script.what.capitalize()}"
+    how = f"`benchmarks/{script.script}`: {script.how}"
+    return "\n\n".join([title, how, table(rows)])
 
 
 def missed(rows: Sequence[Row]) -> str | None:

@@ -1,9 +1,10 @@
 """The table of results, and docs/performance.md.
 
 In: the results of run.py by case: seconds, processor seconds and bytes of both
-sides; and by suite: its rows. Out: a row for each target with its ratio and
-whether it is met, as a Markdown table or the whole page, which has a section
-for each suite. What has no results is left out. Nothing is measured here.
+sides; and by suite or script: its rows. Out: a row for each target with its
+ratio and whether it is met, as a Markdown table or the whole page, which has a
+section for each suite and script. What has no results is left out. Nothing is
+measured here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import cases
+import limits
 import suites
 
 COLUMNS = (
@@ -55,8 +57,10 @@ How long it takes to plan for 512 mixed devices, from data parallelism to
 pipelines of 16 stages, is printed by `benchmarks/plan.py`; and how much shares
 in proportion to the devices' speeds win, by `benchmarks/uneven.py`. How much
 communication computation hides, and what several processes cost, print
-`benchmarks/overlap.py` and `benchmarks/processes.py`. Whether a change makes
-steps slower says `scripts/bench --before CHECKOUT`.
+`benchmarks/overlap.py` and `benchmarks/processes.py`. How long moves, saves and
+restores of a training state take, beside the least that they do:
+`benchmarks/state.py`. Whether a change makes steps slower says
+`scripts/bench --before CHECKOUT`.
 """
 
 
@@ -211,4 +215,7 @@ def page(machine: dict[str, Any], results: dict[str, Any]) -> str:
         if suite.name in results:
             measured = suites.read(results[suite.name])
             tables.append(suites.section(suite, measured))
+    if limits.STATE.name in results:
+        found = limits.read(results[limits.STATE.name])
+        tables.append(limits.section(limits.STATE, found))
     return PAGE.format(tables="\n\n".join(tables), **fields)

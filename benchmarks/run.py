@@ -7,8 +7,8 @@ cores, as JAX's host devices do.
 
 Results are kept in the output file: naming some cases replaces theirs alone.
 
-Suites of many small things (suites.py) run in a process of their own, and are
-named like cases.
+Suites of many small things (suites.py), and what has limits of its own
+(limits.py), run in processes of their own, and are named like cases.
 
 With ``--before CHECKOUT`` the steps are timed beside those of another checkout
 of this project, built, instead: see before.py.
@@ -31,6 +31,7 @@ from typing import Any
 
 import before
 import cases
+import limits
 import report
 import suites
 from worker_process import Worker, busy_cores
@@ -101,15 +102,15 @@ def summarize(case: cases.Case, result: dict[str, Any]) -> dict[str, Any]:
     return summary
 
 
-def measure_suite(
-    suite: suites.Suite, options: argparse.Namespace
+def measure_rows(
+    suite: suites.Suite | limits.Script, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """The rows of a suite, by its script."""
+    """The rows that a script measures."""
     with tempfile.TemporaryDirectory() as folder:
         output = pathlib.Path(folder, "rows.json")
         script = str(HERE / suite.script)
         command = [sys.executable, script, f"--output={output}"]
-        for name in "rounds", "seconds":
+        for name in suite.options:
             if (value := getattr(options, name)) is not None:
                 command.append(f"--{name}={value}")
         # What misses goals is for the report to say.
@@ -142,7 +143,14 @@ def machine() -> dict[str, Any]:
 def main() -> None:
     """Measures what is asked for, prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    every: list[cases.Case | suites.Suite] = [*cases.CASES, *suites.SUITES]
+    scripts: list[suites.Suite | limits.Script] = [
+        *suites.SUITES,
+        limits.STATE,
+    ]
+    every: list[cases.Case | suites.Suite | limits.Script] = [
+        *cases.CASES,
+        *scripts,
+    ]
     names = [case.name for case in every]
     parser.add_argument("names", nargs="*", metavar="NAME", help=str(names))
     parser.add_argument("--output", default="build/bench.json")
@@ -162,9 +170,9 @@ def main() -> None:
         if name not in names:
             parser.error(f"no case '{name}'; there are {', '.join(names)}")
     if options.before:
-        for suite in suites.SUITES:
-            if suite.name in options.names:
-                parser.error(f"--before: '{suite.name}' is no case, but many")
+        for script in scripts:
+            if script.name in options.names:
+                parser.error(f"--before: '{script.name}' is no case, but many")
         sys.exit(before.main(options))
     output = pathlib.Path(options.output)
     results: dict[str, Any] = {}
@@ -176,14 +184,16 @@ def main() -> None:
             continue
         print(f"{case.name} ...", file=sys.stderr, flush=True)
         results[case.name] = (
-            measure_suite(case, options)
-            if isinstance(case, suites.Suite)
-            else measure(case, options)
+            measure(case, options)
+            if isinstance(case, cases.Case)
+            else measure_rows(case, options)
         )
         output.parent.mkdir(parents=True, exist_ok=True)
         content = {"machine": machine(), "results": results}
         output.write_text(json.dumps(content, indent=2) + "\n")
     print(report.table(report.rows(results)))
+    if limits.STATE.name in results:
+        print("\n" + limits.table(limits.read(results[limits.STATE.name])))
     if options.report:
         content = json.loads(output.read_text())
         path = HERE.parent / "docs" / "performance.md"

@@ -34,10 +34,10 @@ PAIRS = (
 )
 SWITCH, SMALL, MEMORY = 1.5, 3.0, 1.1
 SAVE, BESIDE_SAVE, RESTORE = 1.5, 1.2, 1.5
-# What is packed or taken at once (runtime/executor/Exchange.cpp).
+# What a process may give or take at once.
 ROUND_BYTES = 64 * MIB
-# Of one leaf, and of many small ones.
-WIDTH, SMALL_WIDTH = 2048, 32
+# Of each of many small leaves.
+SMALL_WIDTH = 32
 
 
 class Spoken:
@@ -109,9 +109,12 @@ class Bench:
         shapes = {"many": (leaves, SMALL_WIDTH), "one": (1, width)}
         for name, (count, side) in shapes.items():
             self.do(
-                *("pair",),
-                **{"name": name, "first": "split", "second": "replicate"},
-                **{"leaves": count, "width": side},
+                "pair",
+                name=name,
+                first="split",
+                second="replicate",
+                leaves=count,
+                width=side,
             )
         many, one = self.in_turn(
             lambda: self.do("move", name="many")["seconds"],
@@ -129,16 +132,20 @@ class Bench:
 
     def large(self, first: str, second: str) -> None:
         """A large state goes from one plan to another."""
-        leaves = self.options.bytes // (4 * WIDTH**2)
+        width = self.options.width
+        leaves = self.options.bytes // (4 * width**2)
         made = self.do(
-            *("pair",),
-            **{"name": "state", "first": first, "second": second},
-            **{"leaves": leaves, "width": WIDTH},
+            "pair",
+            name="state",
+            first=first,
+            second=second,
+            leaves=leaves,
+            width=width,
         )
         moved = int(made["bytes"])
         # Its own memory stays small where many bytes go.
         asked = min(moved, ROUND_BYTES)
-        peak = 0.0
+        peak = held = 0.0
 
         def switch() -> float:
             nonlocal peak, held
@@ -146,12 +153,11 @@ class Bench:
             peak, held = max(peak, answer["peak"]), answer["held"]
             return answer["seconds"]
 
-        held = 0.0
         seconds, plain = self.in_turn(
             switch, lambda: self.plain.ask(str(asked)) * moved / asked
         )
         name = f"{first} to {second}"
-        size = f"{leaves * 4 * WIDTH**2 // MIB} MiB"
+        size = f"{leaves * 4 * width**2 // MIB} MiB"
         self.add(
             limits.Row(
                 f"switch of {size}, {name}",
@@ -222,6 +228,7 @@ def main() -> str | None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--bytes", type=int, default=512 * MIB)
+    parser.add_argument("--width", type=int, default=2048, help="of a leaf")
     parser.add_argument("--leaves", type=int, default=450, help="small ones")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=10, help="a round")

@@ -227,7 +227,10 @@ class Saved:
         """Steps from a save until it is on the disk."""
         self.save()
         manifest = self.place() / "manifest.json"
-        return self.pair.run_steps(lambda _: not manifest.exists())
+        # A save that fails says so in `wait`.
+        return self.pair.run_steps(
+            lambda done: not done or (done < 1000 and not manifest.exists())
+        )
 
     def wait(self) -> None:
         """Until the last save is complete, and no file is in memory."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 # Below this ratio an item counts as slower than JAX.
 SLOWER = 0.9
@@ -27,6 +27,8 @@ class Suite:
     script: str
     median: float
     worst: float
+    # Of scripts/bench, which it takes, too.
+    options: ClassVar[tuple[str, ...]] = ("rounds", "seconds")
 
 
 SUITES = (

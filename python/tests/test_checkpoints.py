@@ -37,7 +37,7 @@ class State(NamedTuple):
     w: dict[str, jax.Array]
     moments: list[jax.Array]
     key: jax.Array
-    count: int
+    done: int
 
 
 def make(width=6):
@@ -69,7 +69,7 @@ def trainer(first, second):
         w = jax.tree.map(lambda w, g: w - jnp.round(g / 4), state.w, grads)
         key, _ = jax.random.split(state.key)
         moments = [moment + 1 for moment in state.moments]
-        return State(w, moments, key, state.count + 1), w["down"].sum()
+        return State(w, moments, key, state.done + 1), w["down"].sum()
 
     return step
 
@@ -161,7 +161,7 @@ def test_moved_to_another_plan(steps):
     # What cannot be moved is where it was.
     with pytest.raises(ValueError, match="has 6 leaves, not 2"):
         wh.move(moved.w, lowered, 0)
-    other = moved._replace(count=jnp.zeros(3, jnp.int32))
+    other = moved._replace(done=jnp.zeros(3, jnp.int32))
     with pytest.raises(wh.RuntimeError, match="must have shape"):
         wh.move(other, lowered, 0)
 

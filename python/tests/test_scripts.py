@@ -160,10 +160,53 @@ def test_a_suite_by_its_script(monkeypatch, tmp_path):
     )
     suite = suites.Suite("s", "steps", str(script), median=1.0, worst=0.7)
     options = argparse.Namespace(rounds=None, seconds=0.5)
-    assert run.measure_suite(suite, options) == {"rows": ["--seconds=0.5"]}
+    assert run.measure_rows(suite, options) == {"rows": ["--seconds=0.5"]}
     options.rounds = 0
     with pytest.raises(RuntimeError, match="has measured nothing"):
-        run.measure_suite(suite, options)
+        run.measure_rows(suite, options)
+
+
+def test_limits(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    limits = importlib.import_module("limits")
+    report = importlib.import_module("report")
+    rows = [
+        limits.Row("a save", "a copy", "ms", 12.0, 10.0, 1.5),
+        limits.Row("a move", "bytes", "ms", 31.0, 20.0, 1.5),
+    ]
+    assert limits.read(json.loads(json.dumps(limits.write(rows)))) == rows
+    lines = [
+        "| a save | 12.0 ms | a copy: 10.0 ms | 1.20 x | 1.5 | yes |",
+        "| a move | 31.0 ms | bytes: 20.0 ms | 1.55 x | 1.5 | no |",
+    ]
+    assert limits.table(rows).splitlines()[2:] == lines
+    assert limits.missed(rows) == "above the limit: a move"
+    assert limits.missed(rows[:1]) is None
+    machine = dict.fromkeys(("processor", "cores", "jax", "jaxlib", "python"))
+    page = report.page(
+        machine | {"memory_bytes": 8e9, "load": 1.0},
+        {"state": limits.write(rows)},
+    )
+    assert "## Training states" in page and lines[1] in page
+
+
+@pytest.mark.long
+def test_times_of_states(tmp_path):
+    """A small state: what is measured is right, whatever it takes."""
+    rows = tmp_path / "rows.json"
+    done = subprocess.run(
+        [
+            *(sys.executable, ROOT / "benchmarks" / "state.py"),
+            *("--processes=2", f"--bytes={2 << 20}", "--width=256"),
+            *("--leaves=6", "--rounds=1", "--steps=2", f"--output={rows}"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    # It says of what misses its limit that it does.
+    assert done.returncode == 0 or "above the limit" in done.stderr, done.stderr
+    assert len(json.loads(rows.read_text())["rows"]) == 1 + 3 * 5
 
 
 def test_timing_beside_jax(monkeypatch):
