@@ -9,6 +9,7 @@
 #include "whale/Runtime/Trace.h"
 
 #include "TraceNames.h"
+#include "whale/System/Checksum.h"
 #include "whale/System/Json.h"
 
 #include <algorithm>
@@ -87,7 +88,8 @@ std::string Trace::join(const std::vector<std::string> &parts) {
 
 namespace {
 
-/// Writes the events of one rank.
+/// Writes the events of one rank. Viewers drop bars that reach into others of
+/// their track, so times are whole nanoseconds, which add up.
 class RankWriter {
 public:
   RankWriter(size_t rank, Trace::Clock::time_point origin,
@@ -102,9 +104,15 @@ private:
   static constexpr int startTrack = 2;
 
   void nameThread(int thread, const char *name);
+  void addBar(const std::string &name, Queue queue, int thread,
+              Trace::Clock::time_point begin, std::chrono::nanoseconds length,
+              nlohmann::ordered_json arguments);
   void addArrows(const Trace::Event &event, const Trace::Cost::Exchange &what);
   double since(Trace::Clock::time_point time) const {
-    return std::chrono::duration<double, std::micro>(time - origin).count();
+    return microseconds(time - origin);
+  }
+  static double microseconds(std::chrono::nanoseconds time) {
+    return static_cast<double>(time.count()) / 1e3;
   }
 
   size_t rank;
@@ -139,45 +147,57 @@ void RankWriter::nameThread(int thread, const char *name) {
                   {"args", {{"name", name}}}});
 }
 
+void RankWriter::addBar(const std::string &name, Queue queue, int thread,
+                        Trace::Clock::time_point begin,
+                        std::chrono::nanoseconds length,
+                        nlohmann::ordered_json arguments) {
+  list.push_back(
+      {{"name", name},
+       {"cat", queue == Queue::Compute ? "compute" : "communication"},
+       {"ph", "X"},
+       {"pid", rank},
+       {"tid", thread},
+       {"ts", since(begin)},
+       {"dur", microseconds(length)},
+       {"args", std::move(arguments)}});
+}
+
 /// A bar for the start of what is sent, and arrows from there to the waits of
 /// the receivers, which know them by the same numbers.
 void RankWriter::addArrows(const Trace::Event &event,
                            const Trace::Cost::Exchange &what) {
   int64_t use = uses[what.channel]++;
   auto addEnd = [&](const char *kind, int64_t from, int64_t to, int thread,
-                    double time) {
-    std::string id = std::to_string(what.channel) + "." + std::to_string(use) +
-                     "." + std::to_string(from) + "." + std::to_string(to);
+                    Trace::Clock::time_point time) {
+    // Perfetto knows arrows by hexadecimal numbers of 64 bits alone.
+    std::string id = system::Checksum::of(
+        std::to_string(what.channel) + "." + std::to_string(use) + "." +
+        std::to_string(from) + "." + std::to_string(to));
     list.push_back({{"name", what.kind},
                     {"cat", "transfer"},
                     {"ph", kind},
                     {"id", id},
                     {"pid", rank},
                     {"tid", thread},
-                    {"ts", time}});
+                    {"ts", since(time)}});
     // An arrow ends at the bar around it, not at the next one.
     if (*kind == 'f')
       list.back()["bp"] = "e";
   };
   auto self = static_cast<int64_t>(rank);
-  double end = since(event.end);
   if (!what.receivers.empty()) {
     if (!std::exchange(hasStarts, true))
       nameThread(startTrack, "starts");
-    double begin = end - what.totalSeconds * 1e6;
-    list.push_back({{"name", "start of " + what.kind},
-                    {"cat", "communication"},
-                    {"ph", "X"},
-                    {"pid", rank},
-                    {"tid", startTrack},
-                    {"ts", begin},
-                    {"dur", what.startSeconds * 1e6},
-                    {"args", {{"to", what.receivers}}}});
+    addBar("start of " + what.kind, Queue::Communication, startTrack,
+           what.begin,
+           std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::duration<double>(what.startSeconds)),
+           {{"to", what.receivers}});
     for (int64_t receiver : what.receivers)
-      addEnd("s", self, receiver, startTrack, begin);
+      addEnd("s", self, receiver, startTrack, what.begin);
   }
   for (int64_t sender : what.senders)
-    addEnd("f", sender, self, static_cast<int>(event.queue), end);
+    addEnd("f", sender, self, static_cast<int>(event.queue), event.end);
 }
 
 void RankWriter::add(const Trace::Event &event) {
@@ -188,24 +208,16 @@ void RankWriter::add(const Trace::Event &event) {
       {"update", "rail_idle"}};
   ShownLabel shown = showLabel(
       event.name, event.cost.lines.empty() ? "" : event.cost.lines.front());
-  double begin = since(event.begin);
   if (event.cost.arenaBytes && event.cost.arenaBytes != arenaBytes) {
     arenaBytes = event.cost.arenaBytes;
     list.push_back({{"name", "memory of the arena in use"},
                     {"ph", "C"},
                     {"pid", rank},
-                    {"ts", begin},
+                    {"ts", since(event.begin)},
                     {"args", {{"bytes", *arenaBytes}}}});
   }
-  list.push_back(
-      {{"name", shown.name},
-       {"cat", event.queue == Queue::Compute ? "compute" : "communication"},
-       {"ph", "X"},
-       {"pid", rank},
-       {"tid", static_cast<int>(event.queue)},
-       {"ts", begin},
-       {"dur", since(event.end) - begin},
-       {"args", argumentsOf(event, shown.phase)}});
+  addBar(shown.name, event.queue, static_cast<int>(event.queue), event.begin,
+         event.end - event.begin, argumentsOf(event, shown.phase));
   if (auto color = colors.find(shown.phase); color != colors.end())
     list.back()["cname"] = color->second;
   if (event.cost.exchange)

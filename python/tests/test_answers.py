@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import trace_rules
 
 import whale as wh
 from whale import progress
@@ -60,6 +61,7 @@ def test_answers_of_a_step(tmp_path, capsys):
             if "step" in event.get("args", {})
         }
         assert len(steps) == count
+    trace_rules.check(events["traceEvents"], arrows=False)
     plain = W
     for _ in range(4):
         plain, expected = step(plain, X)

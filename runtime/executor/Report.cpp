@@ -213,6 +213,7 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
                      transfer.traffic.sent,
                      transfer.traffic.received,
                      transfer.traffic.waitedSeconds,
+                     transfer.begin,
                      transfer.startSeconds,
                      transfer.totalSeconds,
                      peersOf(collective, rank),

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import safetensors.numpy
+import trace_rules
 from jobs import (
     BIN,
     ENDLESS,
@@ -113,6 +114,7 @@ def test_trace_of_all_ranks(tmp_path: pathlib.Path) -> None:
         assert result.returncode == 0, result.stderr
         events = json.loads(path.read_text())["traceEvents"]
         assert {event["pid"] for event in events} == {0, 1, 2, 3}
+        trace_rules.check(events, arrows=False)
         names.append(sorted(event["name"] for event in events))
     assert names[0] == names[1]
 
@@ -154,6 +156,7 @@ def test_traces_name_micro_batch_and_scope(tmp_path: pathlib.Path) -> None:
     result = run(program, "out", f"--trace={tmp_path / 'trace.json'}")
     assert result.returncode == 0, result.stderr
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    trace_rules.check(events, arrows=True)
     for rank, scope in enumerate(("0:front", "1:back")):
         bars = [
             (event["args"]["moment"], event["name"], event["args"]["scope"])

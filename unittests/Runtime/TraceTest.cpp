@@ -37,10 +37,12 @@ TEST(Trace, ArrowsGoFromStartsToTheWaitsForThem) {
     auto from = begin + microseconds(1000 * step);
     Trace::Cost sent, received;
     sent.detail = received.detail = "wait";
-    sent.exchange = {"send_recv", 4, 0, 0, 2e-6, 100e-6, {1}, 7, {1}, {}};
+    sent.exchange = {"send_recv", 4, 0, 0, from, 2e-6, 100e-6, {1}, 7, {1}, {}};
     trace.add(0, "send", sent, Queue::Communication, from + microseconds(90),
               from + microseconds(100));
-    received.exchange = {"send_recv", 0, 4, 0, 1e-6, 20e-6, {0}, 7, {}, {0}};
+    received.exchange = {"send_recv", 0,     4,   0, from + microseconds(40),
+                         1e-6,        20e-6, {0}, 7, {},
+                         {0}};
     trace.add(1, "receive", received, Queue::Communication,
               from + microseconds(40), from + microseconds(60));
   }

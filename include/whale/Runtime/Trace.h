@@ -46,7 +46,9 @@ public:
       int64_t sent, received;
       /// The part of its time that the rank waited for others.
       double waitedSeconds;
-      /// What its start took, and from its begin to the end of the wait.
+      /// When its start began, what that took, and from there to the end of
+      /// the wait.
+      Clock::time_point begin;
       double startSeconds, totalSeconds;
       std::vector<int64_t> peers;
       /// The number of its channel, and the peers that it sends to and receives
