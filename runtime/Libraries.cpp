@@ -8,10 +8,15 @@
 
 #include "whale/Runtime/Libraries.h"
 
+#include "cuda/Libraries.h"
 #include "device/cpu/Scratch.h"
 #include "device/cuda/Calls.h"
 #include "device/cuda/Products.h"
 #include "whale/System/Json.h"
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <iterator>
 
 namespace whale::runtime {
 
@@ -61,6 +66,18 @@ public:
 const format::Libraries &getLibraries() {
   static const RuntimeLibraries libraries;
   return libraries;
+}
+
+std::vector<LateLibrary> findLateLibraries() {
+  std::vector<LateLibrary> found = {
+      {"UCX", "data between processes and hosts", kUcxFile},
+      {"Open MPI", "the same, under mpirun", kMpiFile},
+      {"PMIx", "processes that srun or mpirun starts", kPmixFile}};
+  for (LateLibrary &library : found)
+    if (!dlopen(library.place.c_str(), RTLD_NOW | RTLD_LOCAL))
+      library.place.clear();
+  std::ranges::move(cuda::findLibraries(), std::back_inserter(found));
+  return found;
 }
 
 } // namespace whale::runtime

@@ -12,12 +12,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "Module.h"
+#include "Text.h"
 
+#include "whale/Runtime/Libraries.h"
 #include "whale/Runtime/Types.h"
 #include "whale/System/Json.h"
 #include "whale/System/Machine.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 
@@ -40,6 +44,17 @@ NB_MODULE(_whale, module) {
   module.def(
       "machine_memory", [] { return whale::system::machineMemory(); },
       "Bytes of memory of this machine that control groups leave.");
+  module.def(
+      "late_libraries",
+      [] {
+        std::vector<std::tuple<std::string, std::string, std::string>> found;
+        for (const auto &[name, use, place] :
+             whale::runtime::findLateLibraries())
+          found.emplace_back(name, use, place);
+        return found;
+      },
+      "Of each library that programs open where they need it, its name, what "
+      "it is for, and the file that there is, or none.");
   whale::python::bindArray(module);
   whale::python::bindArrayClass(module);
   whale::python::bindJob(module);

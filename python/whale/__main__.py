@@ -8,7 +8,6 @@ python -m whale launch --nprocs=4 ...     a script in several processes
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import platform
 import subprocess
@@ -16,19 +15,6 @@ import sys
 from collections.abc import Sequence
 
 from whale import launch
-
-# What is opened where it is there: the library, and what it is for.
-_LIBRARIES = {
-    "UCX": (["libucp.so.0"], "data between processes and hosts"),
-    "Open MPI": (["libmpi.so.40"], "the same, under mpirun"),
-    "PMIx": (["libpmix.so.2"], "processes that srun or mpirun starts"),
-    "CUDA driver": (["libcuda.so.1"], "GPUs"),
-    "cuBLASLt": (["libcublasLt.so.13", "libcublasLt.so.12"], "products"),
-    "cuDNN": (["libcudnn.so.9"], "convolutions and attention"),
-    "cuFFT": (["libcufft.so.12", "libcufft.so.11"], "Fourier transforms"),
-    "cuSOLVER": (["libcusolver.so.12", "libcusolver.so.11"], "linear algebra"),
-    "NCCL": (["libnccl.so.2"], "data between GPUs"),
-}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -71,13 +57,11 @@ def explain(words: Sequence[str]) -> int:
 def info() -> str:
     """What a report of a problem should say."""
     rows = [*_versions(), *_machine(), *_cache()]
-    width = max(len(name) for name in [*_LIBRARIES, *(row[0] for row in rows)])
+    libraries = _libraries()
+    width = max(len(row[0]) for row in [*rows, *libraries])
     text = "".join(f"{name:{width}}  {value}\n" for name, value in rows)
-    found = [
-        (name, _find(names), use) for name, (names, use) in _LIBRARIES.items()
-    ]
     text += "\nlibraries, opened where a program needs them\n"
-    for name, place, use in found:
+    for name, use, place in libraries:
         text += f"  {name:{width}}  {place or 'not found'} ({use})\n"
     return text
 
@@ -145,15 +129,15 @@ def _cache() -> list[tuple[str, str]]:
     ]
 
 
-def _find(names: Sequence[str]) -> str:
-    """The first library of these names that can be opened."""
-    for name in names:
-        try:
-            ctypes.CDLL(name)
-        except OSError:
-            continue
-        return name
-    return ""
+def _libraries() -> list[tuple[str, str, str]]:
+    """The name of each, what it is for, and where it is found."""
+    from whale import native
+    from whale.errors import WhaleError
+
+    try:
+        return native.extension().late_libraries()
+    except WhaleError:
+        return []
 
 
 if __name__ == "__main__":

@@ -37,6 +37,10 @@ static constexpr size_t lastDnnOfOldGpus = 91099;
 /// Communicators that are made without blocking came with NCCL 2.14.
 static constexpr int leastNccl = 21400;
 
+static constexpr const char *driverFile = "libcuda.so.1";
+static constexpr const char *ncclFile = "libnccl.so.2";
+static constexpr const char *dnnFile = "libcudnn.so.9";
+
 std::string versionText(int version) {
   return std::to_string(version / 1000) + "." +
          std::to_string(version % 1000 / 10);
@@ -158,9 +162,9 @@ static Found findLibrary(const std::vector<std::string> &names, bool usesLoader,
 struct ToolkitLibrary {
   const char *name, *file13, *file12, *debian, *python;
 };
-static constexpr ToolkitLibrary blasLtLibrary = {"cuBLAS", "libcublasLt.so.13",
-                                                 "libcublasLt.so.12",
-                                                 "libcublas", "nvidia-cublas"};
+static constexpr ToolkitLibrary blasLtLibrary = {
+    "cuBLASLt", "libcublasLt.so.13", "libcublasLt.so.12", "libcublas",
+    "nvidia-cublas"};
 static constexpr ToolkitLibrary blasLibrary = {"cuBLAS", "libcublas.so.13",
                                                "libcublas.so.12", "libcublas",
                                                "nvidia-cublas"};
@@ -227,8 +231,7 @@ static std::string ncclVersionText(int version) {
 
 static std::unique_ptr<Nccl>
 findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
-  auto [place, library, why] =
-      findLibrary({"libnccl.so.2"}, usesLoader, directories);
+  auto [place, library, why] = findLibrary({ncclFile}, usesLoader, directories);
   if (!library)
     throw Error("ranks on several GPUs need libnccl.so.2, " + why +
                 ": install NCCL 2.14 or later (package libnccl2, or the "
@@ -251,8 +254,7 @@ findNccl(bool usesLoader, const std::vector<fs::path> &directories) {
 
 static std::unique_ptr<Dnn> findDnn(const Toolkit &toolkit, bool usesLoader,
                                     const std::vector<fs::path> &directories) {
-  auto [place, library, why] =
-      findLibrary({"libcudnn.so.9"}, usesLoader, directories);
+  auto [place, library, why] = findLibrary({dnnFile}, usesLoader, directories);
   if (!library)
     throw Error("convolutions and attention need libcudnn.so.9, " + why +
                 ": install cuDNN 9 (package libcudnn9-cuda-13 or "
@@ -291,7 +293,7 @@ open(const std::string &driver, bool usesLoader,
 
 const Libraries &openLibraries() {
   static const std::unique_ptr<Libraries> libraries =
-      open("libcuda.so.1", /*usesLoader=*/true, system::libraryDirectories());
+      open(driverFile, /*usesLoader=*/true, system::libraryDirectories());
   return *libraries;
 }
 
@@ -299,6 +301,41 @@ std::unique_ptr<Libraries>
 openLibrariesFrom(const std::string &driver,
                   const std::vector<fs::path> &directories) {
   return open(driver, /*usesLoader=*/false, directories);
+}
+
+static std::vector<LateLibrary>
+findLibraries(bool usesLoader, const std::vector<fs::path> &directories) {
+  std::vector<LateLibrary> found;
+  auto add = [&](const char *name, const char *use,
+                 const std::vector<std::string> &files) {
+    found.push_back(
+        {name, use, findLibrary(files, usesLoader, directories).place});
+  };
+  auto addOfToolkit = [&](const ToolkitLibrary &one, const char *use) {
+    add(one.name, use, {one.file13, one.file12});
+  };
+  addOfToolkit(blasLtLibrary, "products");
+  addOfToolkit(blasLibrary, "triangular systems");
+  addOfToolkit(fftLibrary, "Fourier transforms");
+  addOfToolkit(solverLibrary, "factorizations");
+  add("cuDNN", "convolutions and attention", {dnnFile});
+  add("NCCL", "data between GPUs", {ncclFile});
+  return found;
+}
+
+std::vector<LateLibrary> findLibraries() {
+  std::vector<LateLibrary> found =
+      findLibraries(/*usesLoader=*/true, system::libraryDirectories());
+  // It comes with the system.
+  found.insert(found.begin(),
+               {"CUDA driver", "GPUs",
+                findLibrary({driverFile}, /*usesLoader=*/true, {}).place});
+  return found;
+}
+
+std::vector<LateLibrary>
+findLibrariesFrom(const std::vector<fs::path> &directories) {
+  return findLibraries(/*usesLoader=*/false, directories);
 }
 
 const Nccl &openNccl(const Libraries &libraries) {

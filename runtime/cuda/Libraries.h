@@ -15,6 +15,7 @@
 #include "cuda/Fft.h"
 #include "cuda/Nccl.h"
 #include "cuda/Solver.h"
+#include "whale/Runtime/Libraries.h"
 
 #include <filesystem>
 #include <memory>
@@ -54,7 +55,12 @@ const Dnn &openDnn(const Libraries &libraries);
 const Fft &openFft(const Libraries &libraries);
 const Solver &openSolver(const Libraries &libraries);
 
-/// For tests of messages: the same from `directories` alone.
+/// Those that are opened for GPUs; of what the toolkit has, the latest.
+std::vector<LateLibrary> findLibraries();
+
+/// For tests: the same from `directories` alone.
+std::vector<LateLibrary>
+findLibrariesFrom(const std::vector<std::filesystem::path> &directories);
 std::unique_ptr<Nccl>
 openNcclFrom(const std::vector<std::filesystem::path> &directories);
 /// (`oldGpu`: the capability of one that runs none of CUDA 13).

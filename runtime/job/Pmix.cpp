@@ -16,6 +16,7 @@
 
 #include "job/Secret.h"
 #include "job/Sockets.h"
+#include "whale/Runtime/Libraries.h"
 #include "whale/System/LateLibrary.h"
 
 #include <cstdlib>
@@ -41,7 +42,7 @@ struct Pmix {
 
   Pmix() {
     system::DeclaredLibrary library(
-        "libpmix.so.2", "PMIx",
+        kPmixFile, "PMIx",
         "by which the launcher tells the processes their "
         "numbers (Debian's libpmix2)");
     WHALE_PMIX_FUNCTIONS(WHALE_FIND_FUNCTION)

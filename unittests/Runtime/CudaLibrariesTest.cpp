@@ -240,5 +240,13 @@ TEST_F(CudaLibraries, AnNcclThatHasAll) {
   EXPECT_EQ(openNccl(), "");
 }
 
+TEST_F(CudaLibraries, AreListedFromWhereTheyAreOpened) {
+  build<Fft>("libcufft.so.11", "");
+  for (const LateLibrary &library : findLibrariesFrom({directory}))
+    EXPECT_EQ(library.place, std::string(library.name) == "cuFFT"
+                                 ? (directory / "libcufft.so.11").string()
+                                 : "");
+}
+
 } // namespace
 } // namespace whale::runtime::cuda

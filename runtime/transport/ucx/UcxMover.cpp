@@ -29,6 +29,7 @@
 #include "HostId.h"
 #include "transport/SharedFiles.h"
 #include "transport/message/Mover.h"
+#include "whale/Runtime/Libraries.h"
 #include "whale/System/FileLimit.h"
 #include "whale/System/LateLibrary.h"
 
@@ -102,7 +103,7 @@ struct Ucx {
     setenv("UCX_HANDLE_ERRORS", "none", /*overwrite=*/0);
     setenv("UCX_DEBUG_SIGNO", "0", /*overwrite=*/0);
     system::DeclaredLibrary library(
-        "libucp.so.0", "UCX",
+        kUcxFile, "UCX",
         "which moves data between processes (Debian's libucx0)");
     WHALE_UCX_FUNCTIONS(WHALE_FIND_FUNCTION)
 #undef WHALE_UCX_FUNCTIONS
