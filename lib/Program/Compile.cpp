@@ -29,16 +29,43 @@
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Program/EmitProgram.h"
 #include "whale/Program/Nesting.h"
+#include "whale/Report/Waste.h"
 #include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Passes.h"
 
 #include "llvm/Support/SourceMgr.h"
 
 #include <mutex>
+#include <set>
 
 using namespace mlir;
 
 namespace whale {
+
+/// Says which devices do nothing, or all the same, and which GPUs are none.
+static void explainWaste(ModuleOp module, const LevelRunner &levels,
+                         StringRef target, StringRef plan) {
+  for (const std::string &text : findIdleDevices(plan))
+    emitRemark(module.getLoc()) << text;
+  if (size_t count = countRepetitions(plan))
+    emitRemark(module.getLoc())
+        << "all " << count
+        << " devices compute the same whole step: --strategy=replicate and "
+           "--batch-args share out the mini-batch, --strategy=split shards "
+           "the tensors";
+  const std::optional<Cluster> &cluster = levels.getCluster();
+  if (target != "cpu" || !cluster)
+    return;
+  std::set<std::string> gpus;
+  for (size_t device = 0; device < cluster->devices.size(); ++device)
+    if (const DeviceKind &kind = cluster->kindOf(device); !kind.arch.empty())
+      gpus.insert(kind.name);
+  if (!gpus.empty())
+    emitRemark(module.getLoc())
+        << llvm::join(gpus, ", ")
+        << ": ranks of GPUs run on the CPU, as --target is cpu; "
+           "--target=cuda compiles for GPUs";
+}
 
 /// Compiles a module that was read and verified.
 static LogicalResult compileModule(ModuleOp module, StringRef fileName,
@@ -57,6 +84,8 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
       lowerToFit(module, first, levels, options.libraries, reporter);
   if (failed(step))
     return failure();
+  if (options.explain)
+    explainWaste(module, levels, options.target, step->plan);
   EmitOptions emit(options.libraries);
   emit.target = options.target;
   emit.capabilityOf = [&](int64_t rank) {

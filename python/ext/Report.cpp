@@ -10,8 +10,10 @@
 #include "Text.h"
 #include "whale/Report/PlanPage.h"
 #include "whale/Report/PlanText.h"
+#include "whale/Report/Waste.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 
@@ -23,4 +25,10 @@ void whale::python::bindReport(nb::module_ &module) {
   module.def(
       "plan_page", [](const std::string &plan) { return makePlanPage(plan); },
       nb::arg("plan"), "A plan, given as JSON, as one page of HTML.");
+  module.def(
+      "idle_devices",
+      [](const std::string &plan) { return findIdleDevices(plan); },
+      nb::arg("plan"),
+      "Of a plan, given as JSON, a text about each group of devices with no "
+      "work, or little.");
 }

@@ -88,7 +88,7 @@ def test_one_process_warns(monkeypatch):
 def test_devices_without_work():
     with wh.cluster([[0]]):
         (found,) = replicated(cluster=3, batch_argnums=1)
-    assert found.startswith("devices 1, 2 (2 × cpu) have no work")
+    assert found.startswith("devices 1-2 (2 × cpu) have no work")
 
 
 def test_a_stage_of_a_few_operations():

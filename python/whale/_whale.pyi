@@ -143,6 +143,10 @@ def stop_steps(steps: Sequence[Step]) -> None:
 def summarize_plan(plan: str) -> str:
     """A plan, given as JSON, in at most ten lines."""
 
+def idle_devices(plan: str) -> list[str]:
+    """Of a plan, given as JSON, a text about each group of devices with no
+    work, or little."""
+
 def plan_page(plan: str) -> str:
     """A plan, given as JSON, as one page of HTML."""
 
@@ -214,6 +218,10 @@ class Staging:
 
     def discard(self) -> None:
         """Removes it, except in a forked child."""
+
+def late_libraries() -> list[tuple[str, str, str]]:
+    """Of each library that programs open where they need it, its name, what it
+    is for, and the file that there is, or none."""
 
 def machine_memory() -> int:
     """Bytes of memory of this machine that control groups leave."""

@@ -48,6 +48,10 @@ class Plan(dict[str, Any]):
                 file.write(page)
         return page
 
+    def idle_devices(self) -> list[str]:
+        """A text about each group of devices with no work, or little."""
+        return native.extension().idle_devices(self._text())
+
     def __str__(self) -> str:
         return self.summary()
 

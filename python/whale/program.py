@@ -140,18 +140,6 @@ class Program:
         """What the program directory says of each argument."""
         return self._manifest["arguments"]
 
-    def ranks_without_work(self) -> set[int]:
-        """The ranks that compute nothing, as far as that is at hand."""
-        classes = self._manifest.get("classes")
-        if not isinstance(classes, list):
-            return set()
-        return {
-            rank
-            for entry in classes
-            if not entry.get("runs") and not _computes(entry["instructions"])
-            for rank in entry["ranks"]
-        }
-
     @functools.cached_property
     def plan(self) -> Plan:
         """What the compiler decided: task graphs, shares, collectives.
@@ -564,14 +552,6 @@ def _share_boxes(manifest: dict[str, Any]) -> None:
                 named.get(boxes) if isinstance(boxes, str) else boxes
             )
             named[entry.get("name")] = entry["boxes"]
-
-
-def _computes(instructions: Any) -> bool:
-    """Whether any of them is more than a copy or a transfer."""
-    if not isinstance(instructions, list):
-        return True
-    moves = ("copy", "start", "wait")
-    return any(not any(m in i for m in moves) for i in instructions)
 
 
 def _is_program(path: str) -> bool:

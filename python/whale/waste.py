@@ -41,9 +41,6 @@ _SWITCHES: Mapping[str, tuple[Any, str]] = {
     ),
 }
 
-# A stage with less than this part of a device's mean work is not worth one.
-_SMALL_STAGE = 1e-3
-
 
 def check_switches() -> None:
     """Warns of switches of JAX that are not followed."""
@@ -118,7 +115,8 @@ def check_program(
     if len(ranks) == 1:
         return
     _check_repetition(program, plan, arguments)
-    _check_idle(program, plan, ranks)
+    for text in plan.idle_devices():
+        warn(text)
 
 
 def _check_kinds(
@@ -209,66 +207,3 @@ def _is_cut(entry: Mapping[str, Any]) -> bool:
 
 def _devices(graph: Mapping[str, Any]) -> list[int]:
     return [device for group in graph.get("devices", ()) for device in group]
-
-
-def _check_idle(
-    program: Program,
-    plan: Mapping[str, Any],
-    ranks: Sequence[Mapping[str, Any]],
-) -> None:
-    # What nothing is said of is wherever its operands are.
-    graphs = [graph for graph in plan["task_graphs"] if "devices" in graph]
-    if any(
-        "devices" not in graph and graph["phase"] != "apply"
-        for graph in plan["task_graphs"]
-    ):
-        return
-    busy = {device for graph in graphs for device in _devices(graph)}
-    idle = [r for r in ranks if r["device"] not in busy]
-    if idle:
-        warn(
-            f"{_named(idle)} no work, as no part of the step is placed there: "
-            "give the scopes more devices, or the cluster fewer"
-        )
-    without = program.ranks_without_work() - {r["device"] for r in idle}
-    if without:
-        named = [r for r in ranks if r["device"] in without]
-        stages = dict.fromkeys(
-            graph["name"] for graph in graphs if without & set(_devices(graph))
-        )
-        warn(
-            f"{_named(named)} no work in {', '.join(map(repr, stages))}: "
-            "its share of what is there is empty; give it fewer devices, or a "
-            "larger mini-batch"
-        )
-    # By group of devices, what is computed on it.
-    work: dict[tuple[int, ...], float] = {}
-    for graph in graphs:
-        place = tuple(sorted(_devices(graph)))
-        work[place] = work.get(place, 0) + graph["flops"]
-    mean = sum(work.values()) / max(len(busy), 1)
-    for place, flops in work.items():
-        alone = not any(set(place) & set(o) for o in work if o != place)
-        if alone and flops / len(place) < _SMALL_STAGE * mean:
-            names = dict.fromkeys(
-                graph["name"]
-                for graph in graphs
-                if tuple(sorted(_devices(graph))) == place
-            )
-            named = [r for r in ranks if r["device"] in place]
-            warn(
-                f"{_named(named)} little to do: {', '.join(map(repr, names))} "
-                f"has {flops / sum(work.values()):.2g} of the step's "
-                "arithmetic; put it in the scope before, or after"
-            )
-
-
-def _named(ranks: Sequence[Mapping[str, Any]]) -> str:
-    """ "device 3 (T4) has", or "devices 2, 3 (2 × T4) have"."""
-    numbers = ", ".join(str(rank["device"]) for rank in ranks[:8])
-    if len(ranks) > 8:
-        numbers += ", ..."
-    if len(ranks) == 1:
-        return f"device {numbers} ({ranks[0]['kind']}) has"
-    kinds = _counted(rank["kind"] for rank in ranks)
-    return f"devices {numbers} ({kinds}) have"
