@@ -44,13 +44,19 @@ using namespace whale;
 // Lines
 //===----------------------------------------------------------------------===//
 
+/// The last dimension is -1, which the attribute has without a sign.
+static int64_t getSortedDim(stablehlo::SortOp op) {
+  auto dim = static_cast<int64_t>(op.getDimension());
+  int64_t rank = cast<RankedTensorType>(op.getInputs()[0].getType()).getRank();
+  return dim < 0 ? dim + rank : dim;
+}
+
 SortLines::SortLines(PatternRewriter &rewriter, stablehlo::SortOp op,
                      bool computesPositions)
     : rewriter(rewriter), op(op), loc(op.getLoc()),
       type(cast<RankedTensorType>(op.getInputs()[0].getType())),
-      dim(op.getDimension() < 0 ? op.getDimension() + type.getRank()
-                                : op.getDimension()),
-      size(type.getDimSize(dim)), rows(type.getNumElements() / size) {
+      dim(getSortedDim(op)), size(type.getDimSize(dim)),
+      rows(type.getNumElements() / size) {
   for (Value input : op.getInputs()) {
     RankedTensorType storage =
         getStorageType(cast<RankedTensorType>(input.getType()));
@@ -428,9 +434,7 @@ int64_t countRead(stablehlo::SortOp op, int64_t dim, int64_t size) {
 /// Replaces a sort, and what reads only what a selection gives.
 void lowerSort(PatternRewriter &rewriter, stablehlo::SortOp op) {
   auto type = cast<RankedTensorType>(op.getInputs()[0].getType());
-  int64_t dim = op.getDimension();
-  if (dim < 0)
-    dim += type.getRank();
+  int64_t dim = getSortedDim(op);
   int64_t size = type.getDimSize(dim);
   int64_t kept = countRead(op, dim, size);
   rewriter.setInsertionPoint(op);

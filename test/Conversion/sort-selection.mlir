@@ -59,3 +59,28 @@ func.func @whole(%x: tensor<4x20xf32>, %y: tensor<4x20xf32>,
   %6 = stablehlo.slice %3 [0:2, 0:2] : (tensor<4x20xf32>) -> tensor<2x2xf32>
   return %4, %5, %6 : tensor<4x6xf32>, tensor<4x2xf32>, tensor<2x2xf32>
 }
+
+// -----
+
+// Without a dimension it is the last one.
+
+// CHECK-LABEL: func.func @last
+// CHECK: whale.launch {{.*}} -> tensor<4x20xf32>
+// CHECK: whale.launch {{.*}} -> tensor<4x3xf32>
+func.func @last(%x: tensor<4x20xf32>, %y: tensor<4x20xf32>)
+    -> (tensor<4x20xf32>, tensor<4x3xf32>) {
+  %0 = "stablehlo.sort"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<4x20xf32>) -> tensor<4x20xf32>
+  %2 = "stablehlo.sort"(%y) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b
+        : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<4x20xf32>) -> tensor<4x20xf32>
+  %3 = stablehlo.slice %2 [0:4, 0:3] : (tensor<4x20xf32>) -> tensor<4x3xf32>
+  return %0, %3 : tensor<4x20xf32>, tensor<4x3xf32>
+}
