@@ -210,7 +210,8 @@ void StepLoads::findStored() {
     for (Value operand : op->getOperands()) {
       Value value = lookThroughTaskGraph(operand);
       auto source = unstored.find(value.getDefiningOp());
-      if (source == unstored.end()) {
+      // What is one value for a row of results is not computed for each.
+      if (source == unstored.end() || isFarSmaller(value, op)) {
         own.reads.insert(value);
         continue;
       }

@@ -65,20 +65,21 @@ unsigned countArithmetic(Operation *op) {
   return isLight ? 1 : kMostCheapArithmetic + 1;
 }
 
+bool isFarSmaller(Value value, Operation *op) {
+  constexpr int64_t kFarSmaller = 16;
+  auto type = dyn_cast<ShapedType>(value.getType());
+  auto result = op->getNumResults() == 0
+                    ? nullptr
+                    : dyn_cast<ShapedType>(op->getResult(0).getType());
+  return type && result &&
+         type.getNumElements() * kFarSmaller <= result.getNumElements();
+}
+
 bool isCheap(Operation *op, unsigned arithmetic,
              const llvm::SmallDenseSet<Value, 8> &reads) {
-  if (op->getNumResults() == 0)
-    return false;
-  // Far smaller values are in a cache.
-  constexpr int64_t kFarSmaller = 16;
-  int64_t elements =
-      cast<ShapedType>(op->getResult(0).getType()).getNumElements();
-  return arithmetic <= kMostCheapArithmetic &&
-         llvm::count_if(reads, [&](Value value) {
-           return cast<ShapedType>(value.getType()).getNumElements() *
-                      kFarSmaller >
-                  elements;
-         }) <= 1;
+  return op->getNumResults() > 0 && arithmetic <= kMostCheapArithmetic &&
+         llvm::count_if(
+             reads, [&](Value value) { return !isFarSmaller(value, op); }) <= 1;
 }
 
 bool isStored(Operation *op, const StepMeshes &meshes, bool isCheap,

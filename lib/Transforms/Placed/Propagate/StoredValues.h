@@ -29,6 +29,10 @@ inline constexpr unsigned kMostCheapArithmetic = 4;
 /// of it takes long.
 unsigned countArithmetic(mlir::Operation *op);
 
+/// Whether a value has far fewer elements than the operation's result, as what
+/// is one for each of its rows: such are in a cache.
+bool isFarSmaller(mlir::Value value, mlir::Operation *op);
+
 /// Whether a result is computed again for each user: with little arithmetic,
 /// and of what it is computed from (`reads`) at most one value is not far
 /// smaller than the result.
