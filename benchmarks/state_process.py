@@ -262,11 +262,14 @@ class Saved:
         ranges = needed(manifest, self.pair.plans[1], wh.process_index())
         self.wait()
 
+        parts = []
+
         def read() -> None:
             for name, begin, size in ranges:
                 with open(self.place() / name, "rb", buffering=0) as file:
                     file.seek(begin)
                     data = np.empty(size, np.uint8)
+                    parts.append(data)
                     if file.readinto(data.data) != size:
                         raise RuntimeError(f"{name} is short")
 

@@ -311,17 +311,22 @@ class Program:
             for value, leaf in zip(values, leaves)
         ]
         moved = native.waited(self.native.move, handles, indices)
+        kinds = self._argument_kinds
         return [
-            Array(
-                handle,
-                Kind(leaf.aval, leaf.key, self.entries[index], self.native),
-            )
-            for handle, leaf, index in zip(moved, leaves, indices)
+            Array(handle, kinds[index]) for handle, index in zip(moved, indices)
         ]
 
     def _host_handle(self, index: int, value: Any) -> Any:
         leaf = self._signature.arguments[index]
         return host_handle(host_value(value, leaf), leaf)
+
+    @functools.cached_property
+    def _argument_kinds(self) -> list[Kind]:
+        """What arrays are made of that are moved to where arguments lie."""
+        return [
+            Kind(leaf.aval, leaf.key, entry, self.native)
+            for leaf, entry in zip(self._signature.arguments, self.entries)
+        ]
 
     @functools.cached_property
     def _result_kinds(self) -> list[Kind | None]:
