@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <filesystem>
+#include <iostream>
 #include <new>
 #include <string>
 #include <system_error>
@@ -86,21 +88,46 @@ static void handleSignals() {
   }
 }
 
-/// What a thread has not caught ends the process as an error does.
-[[noreturn]] static void onTerminate() {
-  std::string what = "the process has ended for no known reason";
+/// What the exception at hand says; empty where there is none.
+static std::string currentError() {
   try {
     if (std::current_exception())
       std::rethrow_exception(std::current_exception());
   } catch (const std::bad_alloc &) {
-    what = "out of memory";
+    return "out of memory";
+  } catch (const std::filesystem::filesystem_error &error) {
+    return error.path1().string() + ": " + error.code().message();
   } catch (const std::exception &error) {
-    what = error.what();
+    return error.what();
   } catch (...) {
   }
+  return "";
+}
+
+static void printError(const std::string &what) {
   std::fprintf(stderr, "error: %s\n", diagnosticLine(what).c_str());
+}
+
+/// What a thread has not caught ends the process as an error does.
+[[noreturn]] static void onTerminate() {
+  std::string what = currentError();
+  printError(what.empty() ? "the process has ended for no known reason" : what);
   abandonStaging();
   _exit(1);
+}
+
+int runTool(const std::function<int()> &run) {
+  try {
+    int status = run();
+    if (std::cout.flush())
+      return status;
+    printError("cannot write the standard output");
+  } catch (...) {
+    std::string what = currentError();
+    stopIfAbandoned();
+    printError(what);
+  }
+  return 1;
 }
 
 void beginTool() {

@@ -71,8 +71,16 @@ def lines(*words: object) -> list[str]:
 def test_goes_on_where_it_stopped(program, tmp_path):
     place = tmp_path / "states"
     kept = (f"--checkpoint-dir={place}", "--checkpoint-every=2", data(program))
-    first = run(program, "part", *kept, "--steps=5", "--resume", "--keep=2")
+    stats = tmp_path / "stats.json"
+    first = run(
+        program,
+        "part",
+        *(*kept, "--steps=5", "--resume", "--keep=2", f"--stats={stats}"),
+    )
     assert first.returncode == 0, first.stderr
+    # The memory that a process copies into is on its first rank.
+    ranks = json.loads(stats.read_text())["ranks"]
+    assert [rank.get("staging_bytes") for rank in ranks] == [3072, *[None] * 3]
     assert "there is no complete checkpoint: beginning with" in first.stderr
     assert lines("list", place) == [
         "step 2: 1 leaves, 3072 bytes in 1 files",

@@ -16,7 +16,6 @@
 #include "WholeFiles.h"
 
 #include "whale/System/Printable.h"
-#include "whale/System/Staging.h"
 #include "whale/System/Tool.h"
 #include "whale/Version.h"
 
@@ -145,8 +144,12 @@ int main(int argc, char **argv) {
   addStep(*exporting, options, "Of this step (default: the last)");
   addStep(*importing, options,
           "As that of this step (default: what the index says, else 0)");
-  try {
-    app.parse(argc, argv);
+  return system::runTool([&] {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success &help) {
+      return app.exit(help);
+    }
     if (*listing)
       list(options);
     else if (*verifying)
@@ -159,19 +162,6 @@ int main(int argc, char **argv) {
           {options.directory, std::numeric_limits<int64_t>::max()});
       importWhole(options.input, checkpointer, options.step);
     }
-    if (std::cout.flush())
-      return 0;
-    std::fprintf(stderr, "error: cannot write the standard output\n");
-    return 1;
-  } catch (const CLI::Success &help) {
-    app.exit(help);
     return 0;
-  } catch (const std::bad_alloc &) {
-    std::fprintf(stderr, "error: out of memory\n");
-  } catch (const std::exception &error) {
-    std::string line = system::diagnosticLine(error.what());
-    system::stopIfAbandoned();
-    std::fprintf(stderr, "error: %s\n", line.c_str());
-  }
-  return 1;
+  });
 }

@@ -53,6 +53,11 @@ public:
   /// Returns when all that was saved is complete.
   void wait();
 
+  /// See Checkpointer.
+  int64_t stagingBytes() const {
+    return checkpointer ? checkpointer->stagingBytes() : 0;
+  }
+
 private:
   void save(const Program &program, int64_t steps,
             const std::vector<Array> &results);

@@ -28,7 +28,6 @@
 #include "whale/Runtime/Program.h"
 #include "whale/System/Checksum.h"
 #include "whale/System/Io.h"
-#include "whale/System/Printable.h"
 #include "whale/System/Tool.h"
 
 #include <CLI/App.hpp>
@@ -145,11 +144,12 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   std::vector<Array> results =
       runSteps(stages, options, runOptions, checkpoints, measured);
 
+  std::vector<size_t> here = ranksOf(program, job->process());
   std::string traceText;
-  if (!options.trace.empty()) {
-    std::vector<size_t> own = ranksOf(program, job->process());
-    traceText = measured.trace.json(&own);
-  }
+  if (!options.trace.empty())
+    traceText = measured.trace.json(&here);
+  if (int64_t bytes = checkpoints.stagingBytes(); bytes && !here.empty())
+    measured.stats.ranks.at(here.front()).stagingBytes = bytes;
   if (options.stats.empty())
     measured.stats.ranks.clear();
   std::vector<Array> last = results;
@@ -249,12 +249,6 @@ static void runProcess(const Options &options) {
   throw Error(job->fail(error));
 }
 
-static void fail(std::string_view text) {
-  std::string line = whale::system::diagnosticLine(text);
-  whale::system::stopIfAbandoned();
-  std::fprintf(stderr, "error: %s\n", line.c_str());
-}
-
 /// GNU's OpenMP runtime reads when it is loaded how long a thread turns round
 /// before it sleeps: far too long where other programs need the cores
 /// (python/whale/native.py). Begins anew, unless the user says how long.
@@ -286,27 +280,16 @@ int main(int argc, char **argv) {
   CLI::App app("Runs a compiled program: tensors in, tensors out.",
                "whale-run");
   addOptions(app, options);
-  try {
-    checkValues(argc, argv);
-    app.parse(argc, argv);
+  return whale::system::runTool([&] {
+    try {
+      checkValues(argc, argv);
+      app.parse(argc, argv);
+    } catch (const CLI::Success &help) {
+      return app.exit(help);
+    }
     if (options.processes > 0 && !std::getenv("WHALE_PROCESSES"))
       return runNode(options, {argv, argv + argc});
     runProcess(options);
-    if (std::cout.flush())
-      return 0;
-    std::fprintf(stderr, "error: cannot write the standard output\n");
-    return 1;
-  } catch (const CLI::Success &help) {
-    app.exit(help);
-    if (std::cout.flush())
-      return 0;
-    std::fprintf(stderr, "error: cannot write the standard output\n");
-  } catch (const std::bad_alloc &) {
-    std::fprintf(stderr, "error: out of memory\n");
-  } catch (const std::filesystem::filesystem_error &error) {
-    fail(error.path1().string() + ": " + error.code().message());
-  } catch (const std::exception &error) {
-    fail(error.what());
-  }
-  return 1;
+    return 0;
+  });
 }

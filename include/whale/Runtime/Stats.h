@@ -44,6 +44,9 @@ struct RankStats {
   /// On a late device (LoadOptions::lateSeed): transfers that ended behind
   /// operations that are behind their starts.
   std::optional<int64_t> movedTransfers;
+  /// On the first rank of a process that has saved checkpoints: the memory that
+  /// it copies into, beside the peak. Left to whoever saves.
+  std::optional<int64_t> stagingBytes;
   /// By kind: "all_reduce", "all_gather", ...
   std::map<std::string, CollectiveStats> collectives;
 };
@@ -60,7 +63,8 @@ struct Stats {
   /// n, "argument_bytes": n, "flops": {"products": n, "kernels": n},
   /// "compute_s": s, "communication_s": s, "waiting_s": s, "collectives":
   /// {"all_reduce": {"count": n, "bytes_sent": n, "bytes_received": n}}}]}; on
-  /// late devices also "moved_transfers": n.
+  /// late devices also "moved_transfers": n, and with checkpoints
+  /// "staging_bytes": n.
   std::string json() const;
 
   /// Takes some of the ranks from what another process has written.

@@ -9,6 +9,8 @@
 #ifndef WHALE_SYSTEM_TOOL_H
 #define WHALE_SYSTEM_TOOL_H
 
+#include <functional>
+
 namespace whale::system {
 
 /// To be called first in `main` (after LLVM's own handlers, if it has them):
@@ -22,6 +24,11 @@ namespace whale::system {
 /// - What no thread catches, as of memory that is not to be had, is an error.
 /// - What is opened later is never taken for a closed standard stream.
 void beginTool();
+
+/// Runs what a command does, which returns its exit status, and writes what is
+/// left of the standard output. Prints what is thrown as one error. Returns the
+/// exit status: 1 where something was thrown or cannot be written.
+int runTool(const std::function<int()> &run);
 
 } // namespace whale::system
 
