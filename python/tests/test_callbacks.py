@@ -11,6 +11,7 @@ import pytest
 from jax.experimental import checkify, io_callback
 
 import whale as wh
+from whale import callbacks
 
 CALLS: list[tuple] = []
 
@@ -440,3 +441,14 @@ def test_what_is_refused(tmp_path):
         wh.RuntimeError, match=rf"\(debug_print at test_callbacks.py:{line}\)"
     ):
         program.save(tmp_path / "p.whale")
+
+
+def test_functions_at_another_place_of_jax():
+    """A version of JAX that is not known yet."""
+
+    class Lowered:
+        pass
+
+    assert callbacks.functions_of(Lowered(), "func.func @main()") == []
+    with pytest.raises(wh.WhaleError, match="which functions of Python"):
+        callbacks.functions_of(Lowered(), "@xla_ffi_python_cpu_callback")

@@ -150,6 +150,20 @@ def test_modules_that_are_changed_in_place():
     assert "take wh.nnx_jit" in found
 
 
+def test_state_that_is_not_returned():
+    def warnings_with(function):
+        jitted = wh.jit(function, donate_argnums=0)
+        return warnings_of(lambda: jitted.lower({"w": W, "b": W[0]}, X))
+
+    def evaluate(state, x):
+        return (x @ state["w"] + state["b"]).sum()
+
+    (found,) = warnings_with(evaluate)
+    assert "of the shape of args[0]['b'] and 1 others, which are don" in found
+    assert "return the new values, or donate nothing" in found
+    assert warnings_with(lambda state, x: (state["w"] + x.sum(), 1)) == []
+
+
 @pytest.mark.parametrize("name", ["jax_disable_jit", "jax_debug_infs"])
 def test_switches_of_jax(name):
     was = getattr(jax.config, name)

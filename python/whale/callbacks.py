@@ -18,10 +18,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from whale import distributed, nesting
+from whale import distributed, nesting, versions
 from whale.array import Array
 from whale.dtypes import numpy_dtype
-from whale.errors import RuntimeError
+from whale.errors import RuntimeError, WhaleError
 from whale.signature import Leaf
 
 Callback = Callable[..., Any]
@@ -31,11 +31,28 @@ Callback = Callable[..., Any]
 _NAN_MADE, _NAN_RETURNED = -1, -2
 
 
-def functions_of(lowered: jax.stages.Lowered) -> list[Callback]:
-    """What a step calls, by the numbers that its text has for them."""
-    # JAX has no public name for what its own compilation takes.
-    arguments = lowered._lowering.compile_args  # type: ignore[attr-defined]
-    return list(arguments.get("host_callbacks") or ())
+# How the targets of the calls in a step's text end.
+_TARGET = "python_cpu_callback"
+
+
+def functions_of(lowered: jax.stages.Lowered, text: str) -> list[Callback]:
+    """What a step calls, by the numbers that its text has for them.
+
+    Raises:
+        WhaleError: where this version of JAX keeps them at another place.
+    """
+    if _TARGET not in text:
+        return []
+    try:
+        # JAX has no public name for what its own compilation takes.
+        found = lowered._lowering.compile_args["host_callbacks"]  # type: ignore[attr-defined]
+        return list(found)
+    except (AttributeError, KeyError, TypeError):
+        raise WhaleError(
+            f"jax {jax.__version__} doesn't say which functions of Python the "
+            f"step calls: install one of {versions.RANGE}, or leave out "
+            "jax.debug, pure_callback and io_callback"
+        ) from None
 
 
 @dataclasses.dataclass

@@ -402,14 +402,16 @@ def lower(
         in_tree=in_tree,
         out_tree=out_tree,
     )
+    waste.check_donated(arguments, signature.results)
     module = lowered.compiler_ir("stablehlo")
+    text = _annotate(module, arguments, fed_by, settings)
     return Lowered(
-        _annotate(module, arguments, fed_by, settings),
+        text,
         signature,
         options,
         arguments,
         owner,
-        callbacks.functions_of(lowered),
+        callbacks.functions_of(lowered, text),
     )
 
 

@@ -2,10 +2,10 @@
 
 In: a step's arguments, before and after it is traced, and its program. Out:
 warnings (`notices`), each with what to write instead: switches of JAX that a
-program does not follow, arguments that the step changes in place, ranks that
-repeat the whole batch, devices without work, GPUs that a program for the CPU
-only names. Nothing here is done for a call that is known. Cost: a comparison of
-the leaves, and a pass over the program's plan.
+program does not follow, arguments that the step changes in place, state that it
+does not return, ranks that repeat the whole batch, devices without work, GPUs
+that a program for the CPU only names. Nothing here is done for a call that is
+known. Cost: a comparison of the leaves, and a pass over the program's plan.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from whale import clusters
 from whale.arguments import Argument
 from whale.notices import warn
 from whale.program import Program
-from whale.signature import argument_label
+from whale.signature import Leaf, argument_label
 
 # Switches of JAX, with the value that is followed and what to do instead.
 _SWITCHES: Mapping[str, tuple[Any, str]] = {
@@ -90,6 +90,25 @@ def check_changed(places: Sequence[tuple[Any, ...]], call: Any) -> None:
     warn(
         f"the step assigns to its argument {label}{more}; under wh.jit, as "
         f"under jax.jit, that is lost when it returns: {remedy}"
+    )
+
+
+def check_donated(
+    arguments: Sequence[Argument], results: Sequence[Leaf]
+) -> None:
+    """Warns of state that a step is given for good, and returns nothing of."""
+    kinds = {(result.shape, result.dtype) for result in results}
+    donated = [a for a in arguments if a.donated]
+    if not donated or any(
+        (leaf.shape, leaf.dtype) in kinds
+        for leaf in (Leaf.of(a.aval, a.label) for a in donated)
+    ):
+        return
+    more = f" and {len(donated) - 1} others" if len(donated) > 1 else ""
+    warn(
+        f"the step returns nothing of the shape of {donated[0].label}{more}, "
+        "which are donated: the next step has no state; return the new values, "
+        "or donate nothing"
     )
 
 
