@@ -16,6 +16,7 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Schedule/StepTimes.h"
+#include "whale/Transforms/ScopeNames.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -90,6 +91,17 @@ static Json describeShares(Operation *op, ArrayRef<int64_t> devices) {
 }
 
 void PlanSummary::addPlacement(ModuleOp module) {
+  if (auto found = module->getAttrOfType<DictionaryAttr>(kScopeNamesAttr)) {
+    Json patterns = Json::object();
+    for (NamedAttribute pattern : found) {
+      Json names = Json::array();
+      for (auto name :
+           cast<ArrayAttr>(pattern.getValue()).getAsRange<StringAttr>())
+        names.push_back(name.str());
+      patterns[pattern.getName().str()] = std::move(names);
+    }
+    plan["scopes"] = std::move(patterns);
+  }
   Json graphs = Json::array();
   // Micro-batches and phases share the work alike.
   llvm::StringMap<Operation *> heaviest = findHeaviest(module);

@@ -140,6 +140,14 @@ def test_each_module_is_its_own():
     assert names == {f"Linen/layer_{i}": [[i]] for i in range(4)} | {
         "back": [[4]]
     }
+    assert named.lower(params, X, Y).matched_names() == {
+        "*_[0-3]": [f"Linen/layer_{i}" for i in range(4)],
+        "head": ["Linen/head"],
+    }
+    assert (
+        wh.jit(step_of(apply), cluster=1).lower(params, X, Y).matched_names()
+        == {}
+    )
 
 
 def test_scopes_of_the_model_are_inside():

@@ -217,6 +217,13 @@ class Lowered:
             )
         )
 
+    def matched_names(self) -> dict[str, list[str]]:
+        """The names that each pattern of `wh.scopes` stands for.
+
+        The step is planned, as `plan` does.
+        """
+        return self.plan().get("scopes", {})
+
     @staticmethod
     def _given_cluster(
         cluster: clusters.ClusterLike | None,

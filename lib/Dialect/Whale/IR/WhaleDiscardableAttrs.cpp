@@ -124,6 +124,17 @@ static Fault findScopesFault(const Site &, Attribute value) {
   return {};
 }
 
+/// Checks a list of names for each pattern.
+static Fault findScopeNamesFault(const Site &, Attribute value) {
+  auto patterns = dyn_cast<DictionaryAttr>(value);
+  if (!patterns || !llvm::all_of(patterns, [](NamedAttribute pattern) {
+        auto names = dyn_cast<ArrayAttr>(pattern.getValue());
+        return names && llvm::all_of(names, llvm::IsaPred<StringAttr>);
+      }))
+    return expected(value, "{PATTERN = [\"NAME\", ...], ...}");
+  return {};
+}
+
 static Fault findPhaseFault(const Site &, Attribute value) {
   return needs<PhaseAttr>(value, "a #whale.phase");
 }
@@ -349,6 +360,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.virtual_devices", kOnModule, findVirtualDevicesFault,
      /*isInput=*/true},
     {"whale.scopes", kOnModule, findScopesFault, /*isInput=*/true},
+    {"whale.scope_names", kOnModule, findScopeNamesFault},
 
     {"whale.loop_bytes", kOnMicroBatches, findLoopBytesFault},
     {kChunkAttr, kOnTaskGraph, findCountFault},

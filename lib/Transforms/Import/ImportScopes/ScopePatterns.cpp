@@ -24,6 +24,7 @@
 
 #include "ScopePatterns.h"
 #include "whale/Dialect/Whale/IR/WhaleAttrs.h"
+#include "whale/Transforms/ScopeNames.h"
 #include "whale/Transforms/ScopePath.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -56,7 +57,8 @@ struct NamePattern {
   StrategyAttr strategy;
   /// One for each name; `**`, any number of names, is none.
   SmallVector<std::optional<llvm::GlobPattern>> globs;
-  bool isUsed = false;
+  /// What it has matched, in the order of the step.
+  llvm::SetVector<StringAttr> found;
 };
 
 /// A run of names that a pattern matches.
@@ -250,10 +252,16 @@ public:
     });
     if (result.wasInterrupted())
       return failure();
-    for (const NamePattern &pattern : patterns)
-      if (!pattern.isUsed)
+    Builder builder(module.getContext());
+    NamedAttrList found;
+    for (const NamePattern &pattern : patterns) {
+      if (pattern.found.empty())
         return module.emitError("wh.scopes: no name in the step matches '")
                << pattern.text << "'" << describeNames();
+      SmallVector<Attribute> names(pattern.found.begin(), pattern.found.end());
+      found.append(pattern.text, builder.getArrayAttr(names));
+    }
+    module->setAttr(kScopeNamesAttr, found.getDictionary(module.getContext()));
     return success();
   }
 
@@ -271,7 +279,9 @@ private:
     SmallVector<NameMatch> matches;
     for (NamePattern &pattern : patterns)
       if (NameMatch last = findLast(pattern, names); last.count != 0) {
-        pattern.isUsed = true;
+        pattern.found.insert(
+            StringAttr::get(module.getContext(),
+                            joinOnce(ArrayRef(names).take_front(last.count))));
         matches.push_back(last);
       }
     if (matches.empty())
