@@ -261,7 +261,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
     // expected-note@+1 {{the operand comes from here}}
     %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
         across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
-    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop that leaves a sample as it is once its own condition is false, as jax.vmap of a lax.while_loop over one sample does}}
+    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop of a fixed number of rounds, as lax.fori_loop, that leaves a sample as it is once its own condition is false; jax.vmap of a plain lax.while_loop over one sample does that, a library's own loop may not}}
     stablehlo.return %3 : tensor<i1>
   } do {
     %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
@@ -302,7 +302,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
     // expected-note@+1 {{the operand comes from here}}
     %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
         across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
-    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop that leaves a sample as it is once its own condition is false, as jax.vmap of a lax.while_loop over one sample does}}
+    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop of a fixed number of rounds, as lax.fori_loop, that leaves a sample as it is once its own condition is false; jax.vmap of a plain lax.while_loop over one sample does that, a library's own loop may not}}
     stablehlo.return %3 : tensor<i1>
   } do {
     %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
@@ -343,7 +343,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
     // expected-note@+1 {{the operand comes from here}}
     %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
         across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
-    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop that leaves a sample as it is once its own condition is false, as jax.vmap of a lax.while_loop over one sample does}}
+    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop of a fixed number of rounds, as lax.fori_loop, that leaves a sample as it is once its own condition is false; jax.vmap of a plain lax.while_loop over one sample does that, a library's own loop may not}}
     stablehlo.return %3 : tensor<i1>
   } do {
     %1 = stablehlo.reduce(%h init: %zero) applies stablehlo.add
@@ -385,7 +385,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
     // expected-note@+1 {{the operand comes from here}}
     %3 = stablehlo.reduce(%2 init: %false) applies stablehlo.or
         across dimensions = [0] : (tensor<8xi1>, tensor<i1>) -> tensor<i1>
-    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop that leaves a sample as it is once its own condition is false, as jax.vmap of a lax.while_loop over one sample does}}
+    // expected-error@+1 {{micro-batches: 'stablehlo.return' needs operand #0 of the whole mini-batch, for the condition of a loop, which all samples decide together: with 2 micro-batches that would be another result; use one micro-batch, or a loop of a fixed number of rounds, as lax.fori_loop, that leaves a sample as it is once its own condition is false; jax.vmap of a plain lax.while_loop over one sample does that, a library's own loop may not}}
     stablehlo.return %3 : tensor<i1>
   } do {
     %7 = stablehlo.convert %n : (tensor<i32>) -> tensor<f32>

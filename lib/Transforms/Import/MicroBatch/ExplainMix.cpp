@@ -63,8 +63,10 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
   auto loop = op->getParentOfType<hlo::WhileOp>();
   if (loop && loop.getCond().isAncestor(op->getParentRegion()))
     return {"the condition of a loop, which all samples decide together",
-            "a loop that leaves a sample as it is once its own condition is "
-            "false, as jax.vmap of a lax.while_loop over one sample does"};
+            "a loop of a fixed number of rounds, as lax.fori_loop, that leaves "
+            "a sample as it is once its own condition is false; jax.vmap of a "
+            "plain lax.while_loop over one sample does that, a library's own "
+            "loop may not"};
   if (getState(mix.get()).isPartial()) {
     Operation *sum = findSum(mix.get());
     if (isa_and_nonnull<hlo::GatherOp, hlo::DynamicSliceOp>(sum))
