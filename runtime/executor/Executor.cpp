@@ -294,8 +294,10 @@ void Executor::runRank(int64_t rank, Step &step) {
   self.costs.clear();
   self.device->clearMarks();
   self.spent.clear();
-  if (step.isProfiled)
+  if (step.isProfiled) {
     self.spent.resize(program.boundClassOf(rank).instructionCount);
+    self.timedRuns.assign(self.spent.size(), 0);
+  }
   auto begin = Trace::Clock::now();
   try {
     bind(rank, step.arguments, step.results);
@@ -318,6 +320,7 @@ void Executor::runRank(int64_t rank, Step &step) {
   else
     self.device->finish();
   recordTimes(rank);
+  scaleTimes(rank);
   connections.finish(rank);
   self.current = nullptr;
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
@@ -439,8 +442,9 @@ void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
     if (hasProfiler)
       range.emplace(instruction);
     // A transfer appears by its wait.
-    bool isMarked =
-        isTimed && !std::holds_alternative<Start>(instruction.operation);
+    bool isMarked = isTimed &&
+                    !std::holds_alternative<Start>(instruction.operation) &&
+                    countRun(rank, instruction);
     size_t begin = !isMarked  ? 0
                    : lastMark ? *lastMark
                               : device.mark(Queue::Compute);

@@ -146,6 +146,8 @@ private:
     Trace *trace = nullptr;
     /// By the numbers of instructions; empty in a run without a profile.
     std::vector<Profile::Spent> spent;
+    /// How many of the runs that are counted there were timed.
+    std::vector<int64_t> timedRuns;
     /// What was executed in a run with a profile or a trace, and the marks of
     /// its device before and after it.
     struct Timed {
@@ -205,6 +207,8 @@ private:
   std::string scopeOf(int64_t rank) const;
   /// Takes the times of the ranks.
   void addTo(Profile &profile, double seconds);
+  bool countRun(int64_t rank, const Instruction &instruction);
+  void scaleTimes(int64_t rank);
   /// Notes what has been executed between two marks of the rank's device.
   void note(int64_t rank, const Instruction &instruction, size_t begin,
             size_t end);

@@ -229,12 +229,35 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   return cost;
 }
 
+/// Counts a run of an instruction, and says whether to time it: of what loops
+/// run often some runs are enough, as the clock takes as long as a small
+/// kernel.
+bool Executor::countRun(int64_t rank, const Instruction &instruction) {
+  constexpr int64_t few = 32, every = 16;
+  Rank &self = ranks[rank];
+  if (self.spent.empty())
+    return true;
+  int64_t before = self.spent[instruction.number].count++;
+  bool isTimed = before < few || before % every == 0 || self.trace ||
+                 std::holds_alternative<Wait>(instruction.operation);
+  self.timedRuns[instruction.number] += isTimed;
+  return isTimed;
+}
+
+/// Takes the runs that were not timed for such as were.
+void Executor::scaleTimes(int64_t rank) {
+  Rank &self = ranks[rank];
+  for (size_t i = 0; i < self.spent.size(); ++i)
+    if (self.timedRuns[i] < self.spent[i].count)
+      self.spent[i].seconds *= static_cast<double>(self.spent[i].count) /
+                               static_cast<double>(self.timedRuns[i]);
+}
+
 void Executor::note(int64_t rank, const Instruction &instruction, size_t begin,
                     size_t end) {
   Rank &self = ranks[rank];
   if (!self.spent.empty()) {
     Profile::Spent &spent = self.spent[instruction.number];
-    ++spent.count;
     if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
       const Transfer &transfer = self.transfers[wait->transfer];
       spent.seconds += transfer.startSeconds;

@@ -404,8 +404,8 @@ TEST_F(ExecutorTest, FailingRankStopsTheOthers) {
   EXPECT_EQ(state.fate(), "donated to a program that failed");
 }
 
-TEST_F(ExecutorTest, ALoopThatCountsReadsNothingBack) {
-  json root = addProgram();
+/// A program that adds, which adds to its result so many times more.
+static json repeated(json root, int64_t trips) {
   json &rankClass = root["classes"][0];
   rankClass["arena_bytes"] = 64;
   // Nobody writes the condition.
@@ -414,8 +414,27 @@ TEST_F(ExecutorTest, ALoopThatCountsReadsNothingBack) {
   rankClass["instructions"].push_back({{"while", 3},
                                        {"cond", json::array()},
                                        {"body", json::array({again})},
-                                       {"trips", 3}});
-  Program program = load(root);
+                                       {"trips", trips}});
+  return root;
+}
+
+TEST_F(ExecutorTest, AProfileCountsAllRunsOfALoop) {
+  Program program = load(repeated(addProgram(), 1000));
+  Array x = floats({8}, {1, 2, 3, 4, 5, 6, 7, 8});
+  RunOptions options;
+  Profile profile;
+  options.profile = &profile;
+  program.run(std::vector{x, x}, options);
+  // Few of the runs are timed, and stand for all.
+  auto often =
+      std::ranges::find(profile.ranks[0], 1000, &Profile::Spent::count);
+  ASSERT_NE(often, profile.ranks[0].end());
+  EXPECT_GT(often->seconds, 0);
+  EXPECT_EQ(profile.ranks[0][0].count, 1);
+}
+
+TEST_F(ExecutorTest, ALoopThatCountsReadsNothingBack) {
+  Program program = load(repeated(addProgram(), 3));
   Array x = floats({8}, {1, 2, 3, 4, 5, 6, 7, 8});
   EXPECT_EQ(valuesOf(program.run(std::vector{x, x})[0]),
             (std::vector<float>{5, 10, 15, 20, 25, 30, 35, 40}));
