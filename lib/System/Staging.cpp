@@ -223,8 +223,20 @@ static void removeAll(const fs::path &path) {
   fs::remove(path, error);
 }
 
+/// The same of one whose lock was given up: false where it is somebody else's
+/// now, or gone.
+static bool takeAgain(const fs::path &directory, int &descriptor) {
+  try {
+    LockState state = takeLock(directory, descriptor);
+    return state == LockState::Taken || state == LockState::NotSupported;
+  } catch (const std::system_error &) {
+    return false;
+  }
+}
+
 /// Removes a staging directory, with what is in it, and gives up its lock.
-/// Another thread may be writing there until it finds the directory gone.
+/// Another thread may be writing there until it finds the directory gone; and
+/// whoever has just made it may lock it once the lock's file is removed.
 static void removeTree(const fs::path &directory, int lock) {
   std::error_code error;
   // What is being removed must not be taken for what was moved aside.
@@ -232,12 +244,14 @@ static void removeTree(const fs::path &directory, int lock) {
   constexpr int mostTries = 50;
   for (int tries = 0; tries < mostTries; ++tries) {
     removeAll(directory);
-    if (tries == 0)
-      close(lock); // The first try may have found no free descriptor.
+    close(lock); // The next try may need a free descriptor.
     if (!isThere(directory))
       return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!takeAgain(directory, lock))
+      return;
   }
+  close(lock);
 }
 
 void sweepStaging(const fs::path &beside) {
