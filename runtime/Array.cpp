@@ -100,11 +100,15 @@ struct Array::State {
       throw Error("the array was " + std::string(fate) + " and cannot be read");
     return value;
   }
-  std::vector<std::shared_ptr<Buffer>> readShards() {
+  /// Once it is computed.
+  std::shared_ptr<Value> readValue() {
     std::shared_ptr<Value> value = getValue();
     if (value->step)
       value->step->wait();
-    return value->shards;
+    return value;
+  }
+  std::vector<std::shared_ptr<Buffer>> readShards() {
+    return readValue()->shards;
   }
 };
 
@@ -228,10 +232,21 @@ std::string Array::layoutChecksum() const {
   system::Checksum checksum;
   checksum.add(name(dtype()));
   checksum.add(isInFiles() ? " in files" : " of ranks");
-  for (const Shape &each : {shape(), layout().view})
-    checksum.add(toString(each));
-  for (const std::optional<Box> &box : layout().boxes)
-    checksum.add(box ? toString(box->start) + toString(box->size) : "none");
+  auto add = [&](const Shape &list) {
+    auto count = std::ssize(list);
+    checksum.add({reinterpret_cast<const char *>(&count), sizeof(count)});
+    checksum.add({reinterpret_cast<const char *>(list.data()),
+                  list.size() * sizeof(list[0])});
+  };
+  add(shape());
+  add(layout().view);
+  for (const std::optional<Box> &box : layout().boxes) {
+    checksum.add(box ? "a box" : "none");
+    if (box) {
+      add(box->start);
+      add(box->size);
+    }
+  }
   return checksum.hex();
 }
 
@@ -240,7 +255,7 @@ int64_t Array::bytes() const {
 }
 
 std::shared_ptr<Buffer> Array::heldShard(size_t rank) const {
-  return state->readShards().at(rank);
+  return state->readValue()->shards.at(rank);
 }
 
 std::shared_ptr<Buffer> Array::shard(size_t rank) const {

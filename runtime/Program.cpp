@@ -52,21 +52,19 @@ static bool isInEachProcess(const Layout &layout, const Ranks &place) {
   // What a host has, all have.
   if (processes == 1 || ranks == 1)
     return true;
-  // Each with the processes that hold it.
-  std::vector<std::pair<const Box *, std::set<int64_t>>> boxes;
+  std::vector<bool> isKnown(ranks);
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    if (!layout.boxes[rank])
+    if (!layout.boxes[rank] || isKnown[rank])
       continue;
-    const Box &box = *layout.boxes[rank];
-    auto it = std::ranges::find_if(
-        boxes, [&](const auto &each) { return *each.first == box; });
-    if (it == boxes.end())
-      it = boxes.insert(it, {&box, {}});
-    it->second.insert(processOfRank(rank, ranks, processes));
+    // Whether each process has this box.
+    std::vector<bool> isThere(processes);
+    for (int64_t other = rank; other < ranks; ++other)
+      if (layout.boxes[other] == layout.boxes[rank])
+        isKnown[other] = isThere[processOfRank(other, ranks, processes)] = true;
+    if (!std::ranges::all_of(isThere, std::identity()))
+      return false;
   }
-  return std::ranges::all_of(boxes, [&](const auto &each) {
-    return static_cast<int64_t>(each.second.size()) == processes;
-  });
+  return true;
 }
 
 bool Program::Engine::needsOthers(const Array &array) const {
@@ -459,8 +457,11 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
     for (size_t argument : arguments)
       parameters.push_back(this->arguments().at(argument));
     checkArguments(parameters, arrays);
-    // Given back at once, but all could be had.
+    // Given back at once, but all could be had: large ones as they will be, of
+    // which the memory may still be there, the others together.
+    constexpr int64_t large = 1 << 20;
     std::vector<std::shared_ptr<Buffer>> memory;
+    int64_t rest = 0;
     for (size_t i = 0; i < arrays.size(); ++i) {
       const std::shared_ptr<const Layout> &layout = parameters[i].layout;
       layouts.push_back(layout);
@@ -468,10 +469,15 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
       arrays[i].wait(interrupted);
       if (!arrays[i].isLaidOutAs(layout) && engine.needsOthers(arrays[i])) {
         taken.push_back(arrays[i]);
-        for (int64_t rank : ranks.local)
-          if (const std::optional<Box> &box = layout->boxes[rank])
-            memory.push_back(Buffer::allocate(box->elements() *
-                                              byteSize(parameters[i].dtype)));
+        for (int64_t rank : ranks.local) {
+          const std::optional<Box> &box = layout->boxes[rank];
+          int64_t bytes =
+              box ? box->elements() * byteSize(parameters[i].dtype) : 0;
+          if (bytes >= large)
+            memory.push_back(Buffer::allocate(bytes));
+          else
+            rest += bytes;
+        }
         continue;
       }
       // What may be in files that are damaged is read now; memory of the
@@ -479,6 +485,7 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
       Array own = arrays[i].relayout(layout, engine.localRanks());
       taken.push_back(own.share(layout, engine.localRanks()).array());
     }
+    memory.push_back(Buffer::allocate(rest));
     described = state->bound->title + ": " + described;
     return system::Checksum::of(described);
   };
