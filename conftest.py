@@ -7,6 +7,13 @@ import signal
 
 import pytest
 
+# What XLA computes for comparison is small: making it fast takes longer.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0"
+    " --xla_cpu_parallel_codegen_split_count=1",
+)
+
 
 def pytest_configure() -> None:
     # Tests interrupt and hang up processes, which a job in the background, or

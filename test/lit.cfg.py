@@ -41,6 +41,13 @@ if any(
 # A pass that leaves invalid IR fails the test that shows it.
 variable = "WHALE_VERIFY_EACH"
 config.environment[variable] = os.environ.get(variable, "1")
+# What XLA computes for comparison is small: making it fast takes longer.
+variable = "XLA_FLAGS"
+config.environment[variable] = os.environ.get(
+    variable,
+    "--xla_backend_optimization_level=0"
+    " --xla_cpu_parallel_codegen_split_count=1",
+)
 # Its address space is too large for tests that limit it.
 if config.whale_build_type == "Sanitize":
     config.available_features.add("sanitize")
