@@ -5,10 +5,11 @@ usage: accept_all.py
 The programs are training steps of the families of models, attention,
 operations that have a form of their own on a GPU, and the conformance cases,
 many of which are compiled as one program. For sm_90 all kernels are assembled,
-for four more architectures each dtype and 80 kernels of programs that a fixed
-seed chooses; with WHALE_TEST_FULL in the environment all, and all for Pascal
-and Volta, too, by the ptxas of CUDA 12.9 (scripts/requirements-full.txt).
-Kernels that only differ in names and numbers of labels are one.
+but of the conformance cases a third; for four more architectures each dtype and
+80 kernels of small programs that a fixed seed chooses. With WHALE_TEST_FULL in
+the environment it is all, and all for Pascal and Volta, too, by the ptxas of
+CUDA 12.9 (scripts/requirements-full.txt). Kernels that only differ in names and
+numbers of labels are one.
 
 ptxas must accept each kernel. None may spill registers or have more of them
 than a block of its size gets; none may have sums of floats in no order, square
@@ -53,6 +54,8 @@ DTYPES = (
 # Cases of a program, kernels of a call of ptxas: many take less time in all,
 # few keep both processors busy to the end.
 CASES, TOGETHER = 128, 100
+# Where only some kernels are wanted.
+FEW_CASES = 16
 DIVIDES = re.compile(r"stablehlo\.(?:divide|remainder)\b.*[x<]u?i64>")
 # What each architecture needs at least.
 HEAD = ".version {}\n.target {}\n.address_size 64\n"
@@ -72,8 +75,8 @@ FORBIDDEN = {
 BLOCK_REGISTERS = 65536
 
 
-def find_programs() -> list[str]:
-    """The texts of the programs."""
+def find_programs() -> tuple[list[str], list[str]]:
+    """The texts of the programs, and smaller ones of some of their kernels."""
     texts = [
         gpu_steps.lower(make())[0].as_text()
         for make in gpu_steps.MODELS.values()
@@ -82,6 +85,7 @@ def find_programs() -> list[str]:
         texts.append(
             gpu_attention.differentiated(function, arguments).as_text()
         )
+    small = list(texts)
     arguments = list(gpu_forms.make_arguments(np.random.default_rng(0)))
     texts.append(jax.jit(gpu_forms.program).lower(arguments).as_text())
     texts.append(gpu_kernels.lower())
@@ -93,13 +97,16 @@ def find_programs() -> list[str]:
         )  # fmt: skip
         cases = [file.read_text() for file in sorted(Path(folder).iterdir())]
     random.Random(1).shuffle(cases)
+    if not FULL:
+        cases = cases[: len(cases) // 3]
     for divides in (False, True):
         alike = [
             case for case in cases if bool(DIVIDES.search(case)) == divides
         ]
         for start in range(0, len(alike), CASES):
             texts.append(join_texts(alike[start : start + CASES]))
-    return texts
+            small.append(join_texts(alike[start : start + FEW_CASES]))
+    return texts, small
 
 
 def multiply_all() -> str:
@@ -270,11 +277,12 @@ def accept(texts: list[str], architecture: str, enough: int | None) -> int:
 
 
 def main() -> None:
-    texts = find_programs()
+    texts, small = find_programs()
     problems = accept(texts, "sm_90", None)
     for architecture in (*OTHERS, *(OLD if FULL else ())):
-        random.Random(architecture).shuffle(texts)
-        some = [multiply_all(), *texts]
+        some = list(texts if FULL else small)
+        random.Random(architecture).shuffle(some)
+        some.insert(0, multiply_all())
         problems += accept(some, architecture, None if FULL else 80)
     sys.exit(bool(problems))
 
