@@ -121,10 +121,12 @@ Array Array::make(std::shared_ptr<const ArrayType> type,
 
 Array Array::fromShards(DType dtype, Shape shape,
                         std::shared_ptr<const Layout> layout,
-                        std::vector<std::shared_ptr<Buffer>> shards) {
+                        std::vector<std::shared_ptr<Buffer>> shards,
+                        std::shared_ptr<const RankMap> ranks) {
   assert(shards.size() == layout->boxes.size() && "one shard per box");
-  return make(std::make_shared<ArrayType>(
-                  ArrayType{dtype, std::move(shape), std::move(layout)}),
+  return make(std::make_shared<ArrayType>(ArrayType{dtype, std::move(shape),
+                                                    std::move(layout),
+                                                    std::move(ranks)}),
               std::make_shared<Value>(Value{nullptr, std::move(shards)}));
 }
 
@@ -222,10 +224,14 @@ void Array::wait(const AskInterrupted &interrupted) const {
 DType Array::dtype() const { return state->type->dtype; }
 const Shape &Array::shape() const { return state->type->shape; }
 const Layout &Array::layout() const { return state->layout(); }
+const std::shared_ptr<const RankMap> &Array::ranks() const {
+  return state->type->ranks;
+}
 bool Array::isInFiles() const { return state->type->isInFiles; }
 
-bool Array::isLaidOutAs(const std::shared_ptr<const Layout> &layout) const {
-  return state->type->isLaidOutAs(layout);
+bool Array::isLaidOutAs(const std::shared_ptr<const Layout> &layout,
+                        const std::shared_ptr<const RankMap> &ranks) const {
+  return state->type->isLaidOutAs(layout, ranks);
 }
 
 std::string Array::layoutChecksum() const {
@@ -247,6 +253,8 @@ std::string Array::layoutChecksum() const {
       add(box->size);
     }
   }
+  if (ranks())
+    add(ranks()->processOf);
   return checksum.hex();
 }
 
@@ -334,8 +342,8 @@ static void copyUnlike(const std::vector<std::shared_ptr<Buffer>> &to,
 }
 
 Array Array::relayout(const std::shared_ptr<const Layout> &layout,
-                      const std::vector<int64_t> *ranks) const {
-  if (isLaidOutAs(layout))
+                      const std::shared_ptr<const RankMap> &ranks) const {
+  if (isLaidOutAs(layout, ranks))
     return *this;
   auto shards = state->readShards();
   checkAll(state->layout(), shards);
@@ -345,8 +353,7 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout,
   std::vector<std::shared_ptr<Buffer>> result(layout->boxes.size());
   for (size_t i = 0; i < result.size(); ++i)
     if (const std::optional<Box> &box = layout->boxes[i];
-        box &&
-        (!ranks || std::ranges::count(*ranks, static_cast<int64_t>(i)))) {
+        box && (!ranks || ranks->isLocal(i))) {
       result[i] = Buffer::allocate(box->elements() * byteSize(dtype()));
       if (!isUnlike)
         copyTo(result[i]->data.get(), *box, state->layout(), shards,
@@ -354,7 +361,7 @@ Array Array::relayout(const std::shared_ptr<const Layout> &layout,
     }
   if (isUnlike)
     copyUnlike(result, *layout, shards, state->layout(), byteSize(dtype()));
-  return fromShards(dtype(), shape(), layout, std::move(result));
+  return fromShards(dtype(), shape(), layout, std::move(result), ranks);
 }
 
 void Array::donate(const char *fate) const {
@@ -372,7 +379,7 @@ ArrayContents Array::contents() const {
 }
 
 ArrayContents Array::share(const std::shared_ptr<const Layout> &layout,
-                           const std::vector<int64_t> *ranks,
+                           const std::shared_ptr<const RankMap> &ranks,
                            bool readsNow) const {
   ArrayContents own = contents();
   auto isCopied = [readsNow](const std::shared_ptr<Buffer> &shard) {

@@ -7,15 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // In: a program's directory. Out: a program that has been checked and can be
-// run, with its engine (executor and queue). Arrays are brought into its
-// layouts, gathered and compared here; ProgramSteps.cpp runs it.
+// run, with its engine. Results are compared here; ProgramMoves.cpp brings
+// arrays into its layouts, ProgramSteps.cpp runs it.
 //
 // Cost: loading reads each file once, hashes it, and finds each kernel and
-// library function; the first step allocates the arenas. Checking arguments
-// takes a few locks for each array. Gathering and a change of layout between
-// processes take a step's turn in the queue and move the elements that a
-// process lacks; whether one lacks any compares the boxes of all ranks
-// pairwise. Comparing replicas hashes all results on this process and compares
+// library function; it takes a step's turn in the queue of the ranks. The first
+// step allocates the arenas. Checking arguments takes a few locks for each
+// array. Comparing replicas hashes all results on this process and compares
 // distinct boxes with those of all ranks.
 //
 //===----------------------------------------------------------------------===//
@@ -44,112 +42,94 @@
 
 namespace whale::runtime {
 
-/// Whether each process has all of an array, as far as its layout says: what
-/// one process finds, all do.
-static bool isInEachProcess(const Layout &layout, const Ranks &place) {
-  int64_t processes = place.job ? place.job->processes() : 1;
-  auto ranks = static_cast<int64_t>(layout.boxes.size());
-  // What a host has, all have.
-  if (processes == 1 || ranks == 1)
-    return true;
-  std::vector<bool> isKnown(ranks);
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    if (!layout.boxes[rank] || isKnown[rank])
-      continue;
-    // Whether each process has this box.
-    std::vector<bool> isThere(processes);
-    for (int64_t other = rank; other < ranks; ++other)
-      if (layout.boxes[other] == layout.boxes[rank])
-        isKnown[other] = isThere[processOfRank(other, ranks, processes)] = true;
-    if (!std::ranges::all_of(isThere, std::identity()))
-      return false;
-  }
-  return true;
+/// What is kept for this process. A fork has the memory of its parent's, but
+/// none of its threads, which may hold its locks: it is left as it is.
+Program::Engine *Program::State::ofThisProcess(Engine *kept) {
+  return kept && kept->process == system::processId() ? kept : nullptr;
 }
 
-bool Program::Engine::needsOthers(const Array &array) const {
-  return !array.isInFiles() &&
-         !isInEachProcess(array.layout(), executor.where());
-}
-
-std::vector<Array> Program::Engine::relayout(
-    std::vector<Array> arrays,
-    std::span<const std::shared_ptr<const Layout>> layouts) {
-  std::vector<size_t> numbers;
-  std::vector<ArrayMove> moves;
-  std::vector<Executor::Shards> sources;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    Array &array = arrays[i];
-    if (array.isLaidOutAs(layouts[i]))
-      continue;
-    if (!needsOthers(array)) {
-      array = array.relayout(layouts[i], localRanks());
-      continue;
-    }
-    numbers.push_back(i);
-    moves.push_back({byteSize(array.dtype()),
-                     std::make_shared<Layout>(array.layout()), layouts[i]});
-    Executor::Shards &shards = sources.emplace_back();
-    for (size_t rank = 0; rank < array.layout().boxes.size(); ++rank)
-      shards.push_back(array.heldShard(rank));
-  }
-  if (moves.empty())
-    return arrays;
-  std::vector<std::pair<DType, Shape>> types;
-  for (size_t i : numbers) {
-    types.emplace_back(arrays[i].dtype(), arrays[i].shape());
-    arrays[i] = Array();
-  }
-  std::vector<Executor::Shards> results =
-      executor.exchange(moves, std::move(sources));
-  for (size_t i = 0; i < numbers.size(); ++i)
-    arrays[numbers[i]] = Array::fromShards(types[i].first, types[i].second,
-                                           moves[i].to, std::move(results[i]));
-  return arrays;
-}
-
-std::optional<int64_t> Program::Engine::firstMissing(
-    const Layout &layout,
-    std::span<const std::shared_ptr<Buffer>> shards) const {
-  for (int64_t rank : executor.where().local)
-    if (layout.boxes[rank] && !shards[rank])
-      return rank;
-  return std::nullopt;
-}
-
-/// The engine of this process. A fork has the memory of its parent's, but none
-/// of its threads, which may hold its locks: it is left as it is.
-Program::Engine &Program::State::getEngine() {
-  Engine *current = engine;
-  if (current && current->process == system::processId())
-    return *current;
-  if (options.job)
-    options.job->check();
+Program::Engine &Program::State::makeEngine(std::atomic<Engine *> &place,
+                                            std::shared_ptr<Ranks> ranks) {
   std::span<const char> bytes;
   if (constants)
     bytes = {constants->data(), constants->size()};
-  auto fresh = std::make_unique<Engine>(*bound, bytes, options);
-  if (engine.compare_exchange_strong(current, fresh.get()))
-    return *fresh.release();
-  return *current; // Another thread was faster.
+  std::unique_ptr<Engine> fresh;
+  // What fails in all processes ends none.
+  std::exception_ptr error;
+  ranks->inTurn([&](const AskInterrupted &) {
+    try {
+      fresh = std::make_unique<Engine>(ranks, *bound, bytes);
+    } catch (const std::exception &) {
+      error = std::current_exception();
+    }
+  });
+  if (error)
+    std::rethrow_exception(error);
+  Engine *kept = place;
+  while (!ofThisProcess(kept))
+    if (place.compare_exchange_weak(kept, fresh.get()))
+      return *fresh.release();
+  return *kept; // Another thread was faster.
+}
+
+Program::Engine &Program::State::getEngine() {
+  Engine *own = ofThisProcess(engine);
+  if (own && !own->ranks().isCalling())
+    return *own;
+  if (options.job)
+    options.job->check();
+  RanksOptions wanted(*bound, options);
+  if (!own) {
+    std::shared_ptr<Ranks> ranks = options.hasOwnRanks
+                                       ? std::make_shared<Ranks>(wanted)
+                                       : Ranks::share(wanted);
+    if (!ranks->isCalling())
+      return makeEngine(engine, std::move(ranks));
+  }
+  Engine *inner = ofThisProcess(innerEngine);
+  if (!inner)
+    return makeEngine(innerEngine, std::make_shared<Ranks>(wanted));
+  if (inner->ranks().isCalling())
+    throw Error("the program is in a step already that waits for a function "
+                "which would wait for it");
+  return *inner;
 }
 
 Program::State::~State() {
-  Engine *last = engine;
-  if (last && last->process == system::processId())
-    delete last;
+  delete ofThisProcess(innerEngine);
+  delete ofThisProcess(engine);
+}
+
+/// Nobody may be at work on a GPU's streams while what a program has there
+/// goes. False where it would have to wait for that.
+bool Program::State::tryDelete(bool mayWait) {
+  std::shared_ptr<Ranks> ranks;
+  std::unique_lock<std::mutex> lock;
+  if (Engine *last = ofThisProcess(engine)) {
+    if (!mayWait && last->executor.isBusy())
+      return false;
+    ranks = last->executor.sharedRanks();
+    if (!ranks->gpus().empty()) {
+      lock = std::unique_lock(ranks->mutex, std::defer_lock);
+      if (mayWait)
+        lock.lock();
+      else if (!lock.try_lock())
+        return false;
+    }
+  }
+  delete this;
+  return true;
 }
 
 /// Does not wait for a rank that is in the middle of an instruction.
 void Program::State::destroy(State *state) {
-  Engine *last = state->engine;
-  if (last && last->process == system::processId() && last->executor.isBusy())
-    try {
-      std::thread([state] { delete state; }).detach();
-      return;
-    } catch (const std::system_error &) {
-    }
-  delete state;
+  if (state->tryDelete(/*mayWait=*/false))
+    return;
+  try {
+    std::thread([state] { state->tryDelete(/*mayWait=*/true); }).detach();
+  } catch (const std::system_error &) {
+    state->tryDelete(/*mayWait=*/true);
+  }
 }
 
 /// The seed that a variable holds; nothing if it is not set.
@@ -199,16 +179,43 @@ std::string readTables(const std::filesystem::path &directory) {
   return readPlan(directory, format::readTables);
 }
 
+/// Which process runs each of so many ranks.
+static std::shared_ptr<const RankMap> mapOf(const LoadOptions &options,
+                                            size_t ranks) {
+  if (options.ranks)
+    return options.ranks;
+  const std::shared_ptr<Job> &job = options.job;
+  return std::make_shared<RankMap>(RankMap::inRuns(
+      ranks, job ? job->processes() : 1, job ? job->process() : 0));
+}
+
+/// Throws Error where a map is not one of a program's ranks.
+static void checkMap(const RankMap &map, const format::Program &program,
+                     const std::shared_ptr<Job> &job) {
+  if (map.processOf.size() != program.ranks.size())
+    throw Error("the program has " + std::to_string(program.ranks.size()) +
+                " ranks, of which " + std::to_string(map.processOf.size()) +
+                " are given a process");
+  int64_t processes = job ? job->processes() : 1;
+  for (int64_t process : map.processOf)
+    if (process < 0 || process >= processes)
+      throw Error("a rank is given process " + std::to_string(process) +
+                  ", there are " + std::to_string(processes));
+}
+
 /// Which ranks of a program a process reads: its own, but for the first
 /// process, which checks how those of all fit together. Times on emulated links
 /// and NCCL's communicators depend on all.
 static format::WantedRanks wantedRanks(const LoadOptions &options) {
   if (!options.job || options.job->process() == 0 || options.network)
     return {};
-  return [job = options.job](const format::Program &program) {
-    size_t ranks = program.ranks.size();
-    bool isForNccl = program.target == "cuda";
-    return Ranks(ranks, isForNccl ? nullptr : job).local;
+  return [&options](const format::Program &program) -> std::vector<int64_t> {
+    if (program.target == "cuda") {
+      std::vector<int64_t> all(program.ranks.size());
+      std::iota(all.begin(), all.end(), 0);
+      return all;
+    }
+    return mapOf(options, program.ranks.size())->local;
   };
 }
 
@@ -235,6 +242,18 @@ Program::State::load(const std::filesystem::path &directory,
   return state;
 }
 
+/// Functions that tell the ranks which call them.
+static PythonFunction callsOf(PythonFunction python) {
+  if (!python)
+    return nullptr;
+  return [python = std::move(python)](int64_t index,
+                                      std::span<const HostTensor> inputs,
+                                      std::span<const HostTensor> outputs) {
+    Ranks::Calling calling;
+    python(index, inputs, outputs);
+  };
+}
+
 /// What this process does by itself. Returns the checksum of the manifest.
 std::string Program::State::read(const std::filesystem::path &directory,
                                  const LoadOptions &given) {
@@ -252,6 +271,8 @@ std::string Program::State::read(const std::filesystem::path &directory,
   format::Program program = format::readProgram(
       text->text(), file, tableReader(files), wantedRanks(options));
   checkTarget(program, file);
+  options.ranks = mapOf(options, program.ranks.size());
+  checkMap(*options.ranks, program, options.job);
   if (program.kernels) {
     files.open(program.kernels->name, program.kernels->hash);
     kernels =
@@ -261,9 +282,10 @@ std::string Program::State::read(const std::filesystem::path &directory,
   }
   if (program.constants)
     constants = files.open(program.constants->name, program.constants->hash);
-  std::unique_ptr<BoundProgram> fresh = bindProgram(
-      std::move(program), file, kernels.get(),
-      constants ? static_cast<int64_t>(constants->size()) : 0, options.python);
+  std::unique_ptr<BoundProgram> fresh =
+      bindProgram(std::move(program), file, kernels.get(),
+                  constants ? static_cast<int64_t>(constants->size()) : 0,
+                  callsOf(options.python));
   if (fresh->program.target == "cuda") {
     auto readAll = [&](const std::vector<format::File> &modules,
                        std::vector<std::string> &contents) {
@@ -282,9 +304,11 @@ std::string Program::State::read(const std::filesystem::path &directory,
   std::string checksum = system::Checksum::of(text->text());
   fresh->title = titleOf(fresh->program, checksum);
   bound = std::move(fresh);
+  bool isAlone = !options.job || options.job->processes() == 1;
   for (const Parameter &result : bound->program.results)
     resultTypes.push_back(std::make_shared<ArrayType>(
-        ArrayType{result.dtype, result.shape, result.layout}));
+        ArrayType{result.dtype, result.shape, result.layout,
+                  isAlone ? nullptr : options.ranks}));
   for (const Parameter &argument : bound->program.arguments) {
     std::shared_ptr<const Layout> layout = argument.layout;
     if (Layout whole = Layout::whole(argument.shape); *layout != whole)
@@ -310,7 +334,7 @@ void Program::State::connect(const std::filesystem::path &directory,
   if (job && job->processes() > 1)
     threads = job::shakeHands(
         *job, {checksum, productInstructions(), std::max<int64_t>(0, threads)},
-        bound->program);
+        *options.ranks, bound->program);
   else if (threads <= 0)
     threads = threadsOfRanks(static_cast<int64_t>(bound->program.ranks.size()));
   try {
@@ -338,11 +362,7 @@ Array Program::copyArgument(size_t argument, const void *data) const {
 }
 
 int64_t Program::processOf(size_t rank) const {
-  // A child of a process, which has no engine, asks as well.
-  const std::shared_ptr<Job> &job = state->options.job;
-  return processOfRank(static_cast<int64_t>(rank),
-                       static_cast<int64_t>(rankCount()),
-                       job ? job->processes() : 1);
+  return state->options.ranks->processOf.at(rank);
 }
 
 const std::vector<LoadNote> &Program::notes() const {
@@ -389,124 +409,6 @@ void checkArguments(const std::vector<Parameter> &parameters,
   }
 }
 
-Array Program::gather(const Array &array, bool everywhere,
-                      const AskInterrupted &interrupted) const {
-  Engine &engine = state->getEngine();
-  const Ranks &ranks = engine.executor.where();
-  if (!ranks.job) {
-    array.wait(interrupted);
-    return array;
-  }
-  auto wanted = std::make_shared<Layout>();
-  wanted->view = array.layout().view;
-  wanted->boxes.resize(rankCount());
-  for (size_t rank = 0; rank < rankCount(); ++rank)
-    if (rank == 0 ||
-        (everywhere && ranks.processOf[rank] != ranks.processOf[rank - 1]))
-      wanted->boxes[rank] = Box::whole(wanted->view);
-  std::shared_ptr<const Layout> layout = wanted;
-  Array whole = moveInTurn({array}, {layout}, interrupted)[0];
-  return everywhere || ranks.isLocal(0) ? whole : Array();
-}
-
-/// Steps that were submitted before may move data, too: all processes do it in
-/// one order.
-std::vector<Array>
-Program::moveInTurn(std::vector<Array> arrays,
-                    std::vector<std::shared_ptr<const Layout>> layouts,
-                    const AskInterrupted &interrupted) const {
-  Engine &engine = state->getEngine();
-  StepQueue::Place place = engine.queue.reserve(interrupted);
-  std::vector<std::shared_ptr<Step>> before;
-  for (const Array &array : arrays)
-    before.push_back(array.step());
-  std::shared_ptr<Step> step = Step::create(before, [](const char *) {});
-  auto moved = std::make_shared<std::vector<Array>>(std::move(arrays));
-  engine.queue.push(std::move(place), step, [=, &engine] {
-    engine.queue.settle();
-    try {
-      for (const Array &array : *moved)
-        array.wait([step] { return step->isUnwanted(); });
-      std::lock_guard lock(engine.mutex);
-      *moved = engine.relayout(std::move(*moved), layouts);
-      if (step->claim())
-        step->publish();
-    } catch (const Interrupted &) {
-      step->failInterrupted();
-    } catch (const std::exception &error) {
-      step->fail(engine.fail(error.what()));
-    }
-    return StepQueue::TryEnd();
-  });
-  step->wait(interrupted);
-  return std::move(*moved);
-}
-
-std::vector<Array> Program::move(std::span<const Array> arrays,
-                                 std::span<const size_t> arguments,
-                                 const AskInterrupted &interrupted) const {
-  const std::shared_ptr<Job> &job = state->options.job;
-  Engine &engine = state->getEngine();
-  const Ranks &ranks = engine.executor.where();
-  std::vector<std::shared_ptr<const Layout>> layouts;
-  std::vector<Array> taken;
-  std::string described;
-  // Until all have found nothing wrong, nobody gives anything up.
-  auto prepare = [&] {
-    std::vector<Parameter> parameters;
-    for (size_t argument : arguments)
-      parameters.push_back(this->arguments().at(argument));
-    checkArguments(parameters, arrays);
-    // Given back at once, but all could be had: large ones as they will be, of
-    // which the memory may still be there, the others together.
-    constexpr int64_t large = 1 << 20;
-    std::vector<std::shared_ptr<Buffer>> memory;
-    int64_t rest = 0;
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      const std::shared_ptr<const Layout> &layout = parameters[i].layout;
-      layouts.push_back(layout);
-      described += parameters[i].name + " " + arrays[i].layoutChecksum() + "; ";
-      arrays[i].wait(interrupted);
-      if (!arrays[i].isLaidOutAs(layout) && engine.needsOthers(arrays[i])) {
-        taken.push_back(arrays[i]);
-        for (int64_t rank : ranks.local) {
-          const std::optional<Box> &box = layout->boxes[rank];
-          int64_t bytes =
-              box ? box->elements() * byteSize(parameters[i].dtype) : 0;
-          if (bytes >= large)
-            memory.push_back(Buffer::allocate(bytes));
-          else
-            rest += bytes;
-        }
-        continue;
-      }
-      // What may be in files that are damaged is read now; memory of the
-      // caller's does not stay.
-      Array own = arrays[i].relayout(layout, engine.localRanks());
-      taken.push_back(own.share(layout, engine.localRanks()).array());
-    }
-    memory.push_back(Buffer::allocate(rest));
-    described = state->bound->title + ": " + described;
-    return system::Checksum::of(described);
-  };
-  std::vector<std::string> all =
-      job ? job->together("a move of arrays", prepare)
-          : std::vector<std::string>{prepare()};
-  if (std::ranges::count(all, all[0]) != std::ssize(all))
-    all = job->together("other moves of arrays", [&] { return described; });
-  for (size_t process = 1; process < all.size(); ++process)
-    if (all[process] != all[0])
-      throw Error("process " + std::to_string(process) +
-                  " moves other arrays than process 0: " + all[process] +
-                  " instead of " + all[0]);
-  // The contents go on; the caller's handles have nothing any more.
-  for (Array &array : taken)
-    array = array.contents().array();
-  for (const Array &array : arrays)
-    array.donate("moved to another program");
-  return moveInTurn(std::move(taken), std::move(layouts), interrupted);
-}
-
 void Program::checkReplicas(std::span<const Array> results) const {
   const std::vector<Parameter> &parameters = state->bound->program.results;
   // What one process sends to the others: a line for each shard.
@@ -532,20 +434,9 @@ void Program::checkReplicas(std::span<const Array> results) const {
                   " and " + std::to_string((*ranks)[1]) + " differ");
 }
 
-Array Program::place(size_t argument, const Array &array) const {
-  const Parameter &parameter = state->bound->program.arguments.at(argument);
-  checkArguments(std::vector<Parameter>{parameter}, {&array, 1});
-  std::vector<int64_t> all(rankCount());
-  std::iota(all.begin(), all.end(), 0);
-  const std::vector<int64_t> *local = state->getEngine().localRanks();
-  Array placed = array.relayout(parameter.layout, local ? local : &all);
-  // In its own layout already, it may be memory of the caller.
-  return placed.share(parameter.layout, local).array();
-}
-
 std::string Program::describe(const Profile &profile) const {
   Engine &engine = state->getEngine();
-  std::lock_guard lock(engine.mutex);
+  std::lock_guard lock(engine.ranks().mutex);
   return engine.executor.describe(profile);
 }
 

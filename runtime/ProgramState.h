@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // State holds what was read of a program's directory, and is shared by all
-// handles; Engine holds the executor and the queue of steps of this process,
-// and is made anew in a forked child.
+// handles; Engine holds the executor, and is made anew in a forked child, and
+// for steps that a step of the same ranks calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,29 +16,28 @@
 #define WHALE_RUNTIME_PROGRAMSTATE_H
 
 #include "executor/Executor.h"
-#include "executor/StepQueue.h"
 #include "program/Kernels.h"
 #include "whale/Runtime/Program.h"
 #include "whale/System/Io.h"
 #include "whale/System/Processors.h"
 
 #include <atomic>
-#include <chrono>
-#include <mutex>
 
 namespace whale::runtime {
 
 /// What runs a program in one process.
 struct Program::Engine {
-  Engine(const BoundProgram &bound, std::span<const char> constants,
-         const LoadOptions &options)
-      : executor(bound, constants, options) {}
+  Engine(std::shared_ptr<Ranks> ranks, const BoundProgram &bound,
+         std::span<const char> constants)
+      : executor(std::move(ranks), bound, constants) {}
+
+  Ranks &ranks() const { return executor.ranks(); }
 
   /// Ends all processes, where there are others: they wait for this one.
   /// Returns their first error.
   std::string fail(const std::string &what) {
-    const Ranks &ranks = executor.where();
-    return ranks.job ? ranks.job->fail(what) : what;
+    Job *job = ranks().job();
+    return job ? job->fail(what) : what;
   }
 
   /// Whether another layout of an array takes it from other processes.
@@ -58,20 +57,13 @@ struct Program::Engine {
     return executor.isShort() && !trace && step.slowdowns.empty();
   }
 
-  /// The ranks of this process where there are others, else null.
-  const std::vector<int64_t> *localRanks() const {
-    const Ranks &ranks = executor.where();
-    return ranks.job ? &ranks.local : nullptr;
+  /// Which process has what of the program's arrays; null where there is one.
+  std::shared_ptr<const RankMap> arrayRanks() const {
+    return ranks().job() ? ranks().options.map : nullptr;
   }
 
   Executor executor;
-  /// Held while the executor is used.
-  std::mutex mutex;
-  pid_t process = system::processId();
-  /// Of the last step that was left; for the queue's thread.
-  std::chrono::steady_clock::time_point lastEnd = {};
-  // Last: its thread stops before what it uses goes.
-  StepQueue queue;
+  const pid_t process = system::processId();
 };
 
 struct Program::State {
@@ -91,11 +83,19 @@ struct Program::State {
   /// where that is so.
   std::vector<std::shared_ptr<const ArrayType>> hostTypes;
   LoadOptions options;
-  std::atomic<Engine *> engine = nullptr;
 
   ~State();
   Engine &getEngine();
   static void destroy(State *state);
+
+private:
+  bool tryDelete(bool mayWait);
+  static Engine *ofThisProcess(Engine *kept);
+  Engine &makeEngine(std::atomic<Engine *> &place,
+                     std::shared_ptr<Ranks> ranks);
+
+  /// That of the program, and that for steps that a step of its ranks calls.
+  std::atomic<Engine *> engine = nullptr, innerEngine = nullptr;
 };
 
 /// Throws Error where a program cannot take these.

@@ -118,7 +118,7 @@ bool Program::Work::run() {
     results.clear();
     if (overlap && overlap->isOver)
       return false;
-    engine.queue.settle();
+    engine.ranks().queue().settle();
     end();
     return true;
   });
@@ -133,7 +133,7 @@ bool Program::Work::tryEnd() {
     // It began when the one before had ended.
     Clock::time_point now = Clock::now();
     std::chrono::duration<double> length =
-        now - std::max(begin, std::exchange(engine.lastEnd, now));
+        now - std::max(begin, std::exchange(engine.ranks().lastEnd, now));
     costs->stats.stepSeconds = length.count();
     costs->stats.ranks.front().computeSeconds = length.count();
     if (options.isProfiled)
@@ -180,19 +180,21 @@ void Program::Work::moveArguments(std::span<const size_t> numbers) {
 Bindings Program::Work::compute() {
   if (step->isUnwanted())
     throw Interrupted("the run was interrupted");
-  StepQueue &queue = engine.queue;
+  StepQueue &queue = engine.ranks().queue();
   const format::Program &program = state->bound->program;
   AskInterrupted isUnwanted = [this] {
     isInterrupted |= callers && callers();
     return isInterrupted || step->isUnwanted();
   };
+  std::shared_ptr<const RankMap> ranks = engine.arrayRanks();
   Bindings inputs, outputs;
   std::vector<size_t> elsewhere;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::shared_ptr<const Layout> &layout = program.arguments[i].layout;
     ArrayContents &contents = arguments[i];
     std::shared_ptr<Step> left = queue.left();
-    if (left && contents.step() == left && contents.isLaidOutAs(layout)) {
+    if (left && contents.step() == left &&
+        contents.isLaidOutAs(layout, ranks)) {
       before = left;
       left->check();
     } else {
@@ -200,7 +202,7 @@ Bindings Program::Work::compute() {
         queue.settle(); // it may take results of the one that is left
       contents.wait(isUnwanted);
     }
-    if (!contents.isLaidOutAs(layout))
+    if (!contents.isLaidOutAs(layout, ranks))
       elsewhere.push_back(i);
   }
   if (!elsewhere.empty())
@@ -216,13 +218,13 @@ Bindings Program::Work::compute() {
                   std::to_string(*rank));
   }
 
-  std::lock_guard lock(engine.mutex);
+  std::lock_guard lock(engine.ranks().mutex);
   for (const Parameter &result : program.results) {
     auto &shards = outputs.emplace_back();
     shards.reserve(program.ranks.size());
     for (size_t rank = 0; rank < program.ranks.size(); ++rank) {
       const std::optional<Box> &box = result.layout->boxes[rank];
-      if (!box || !engine.executor.where().isLocal(rank))
+      if (!box || !engine.ranks().map().isLocal(rank))
         shards.emplace_back();
       else if (result.alias)
         shards.push_back(takeOver(inputs[*result.alias][rank], queue));
@@ -267,10 +269,10 @@ Submission Program::submit(std::span<const Array> arguments,
   std::optional<StepQueue::Turn> turn;
   if (engine.runsHere(options, trace) &&
       std::ranges::all_of(arguments, &Array::isReady))
-    turn = engine.queue.tryTurn();
+    turn = engine.ranks().queue().tryTurn();
   std::optional<StepQueue::Place> place;
   if (!turn)
-    place = engine.queue.reserve(options.interrupted);
+    place = engine.ranks().queue().reserve(options.interrupted);
 
   auto costs = std::make_shared<StepCosts>();
   auto work =
@@ -285,7 +287,7 @@ Submission Program::submit(std::span<const Array> arguments,
   for (size_t i = 0; i < arguments.size(); ++i) {
     const Parameter &parameter = program.arguments[i];
     work->arguments.push_back(
-        arguments[i].share(parameter.layout, engine.localRanks(),
+        arguments[i].share(parameter.layout, engine.arrayRanks(),
                            /*readsNow=*/turn.has_value()));
     // Most arrays come of one step.
     if (const std::shared_ptr<Step> &step = work->arguments.back().step();
@@ -316,12 +318,12 @@ Submission Program::submit(std::span<const Array> arguments,
       throw Interrupted("the run was interrupted");
     return submission;
   }
-  engine.queue.push(std::move(*place), work->step,
-                    [work]() -> StepQueue::TryEnd {
-                      if (work->run())
-                        return nullptr;
-                      return [work] { return work->tryEnd(); };
-                    });
+  engine.ranks().queue().push(std::move(*place), work->step,
+                              [work]() -> StepQueue::TryEnd {
+                                if (work->run())
+                                  return nullptr;
+                                return [work] { return work->tryEnd(); };
+                              });
   return submission;
 }
 

@@ -68,8 +68,10 @@ static PythonFunction makeFunction(nb::callable call) {
 }
 
 static void load(Program *place, const std::string &path,
-                 std::shared_ptr<Job> job, std::optional<nb::callable> python) {
+                 std::shared_ptr<Job> job, std::optional<nb::callable> python,
+                 bool hasOwnRanks) {
   LoadOptions options;
+  options.hasOwnRanks = hasOwnRanks;
   if (python)
     options.python = makeFunction(std::move(*python));
   nb::gil_scoped_release release;
@@ -214,7 +216,7 @@ void whale::python::bindProgram(nb::module_ &module) {
                       "A program directory in memory, with its ranks.")
       .def("__init__", load, nb::arg("path"),
            nb::arg("job").none() = nb::none(),
-           nb::arg("python").none() = nb::none())
+           nb::arg("python").none() = nb::none(), nb::arg("own_ranks") = false)
       .def("gather", gather, nb::arg("array"), nb::arg("in_main_thread"),
            "Collective: the whole array, in all processes.")
       .def("move", move, nb::arg("arrays"), nb::arg("arguments"),

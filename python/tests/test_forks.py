@@ -46,6 +46,7 @@ assert process.exitcode == 0
 loop = wh.jit(
     lambda x: jax.lax.while_loop(lambda x: x.sum() < jnp.inf, jnp.sin, x),
     cluster=2,
+    own_ranks=True,
 )
 
 def wait():

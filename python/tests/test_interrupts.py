@@ -64,7 +64,7 @@ step = wh.jit(lambda x: (x + 1, jnp.linalg.eigh(x)[0])[1], cluster=1)
 x = np.random.default_rng(0).normal(size=(n, n)).astype(np.float32)
 program = step.lower(x).compile()
 print("seconds", interrupted(lambda: np.asarray(program(x))))
-# The next step of this program waits for it, another one's doesn't.
+# The next step of these ranks waits for it, that of a new program doesn't.
 print("seconds", interrupted(lambda: np.asarray(program(x))))
 np.testing.assert_array_equal(wh.jit(jnp.negative, cluster=1)(x), -x)
 """

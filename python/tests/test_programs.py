@@ -510,6 +510,28 @@ def test_the_demo_in_processes(launcher):
     assert losses(done) == losses(demo())
 
 
+def test_steps_share_ranks():
+    def threads():
+        return len(os.listdir("/proc/self/task"))
+
+    def step(x):
+        return jnp.tanh(x) @ x.T
+
+    x = np.ones((8, 4), np.float32)
+    first, second = wh.jit(step, cluster=3), wh.jit(step, cluster=3)
+    own = wh.jit(step, cluster=3, own_ranks=True)
+    first(x).block_until_ready()
+    before = threads()
+    second(2 * x).block_until_ready()
+    assert threads() <= before
+    own(3 * x).block_until_ready()
+    assert threads() >= before + 3
+    for scale in range(4):
+        results = [each(scale * x) for each in (first, second, own)]
+        for result in results:
+            np.testing.assert_allclose(result, step(scale * x), rtol=1e-6)
+
+
 def test_programs_that_are_not_used_keep_no_threads():
     def threads():
         return len(os.listdir("/proc/self/task"))

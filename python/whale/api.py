@@ -44,6 +44,7 @@ def jit(
     batch_argnames: Argnames = None,
     in_axes: Any = None,
     feedback: Mapping[int, int] | None = None,
+    own_ranks: bool = False,
 ) -> Any:
     """Compiles a training step for a cluster, as `jax.jit` does for a device.
 
@@ -71,6 +72,10 @@ def jit(
         feedback: which result is the next step's value of which argument, by
             top-level position; left out, it is the one order-preserving match
             of equal tree, shapes and dtypes, if there is one.
+        own_ranks: steps for equal ranks share these: their threads,
+            connections, and memory as large as the largest step needs, and
+            follow one another. True gives this one its own, to run beside
+            others.
 
     Returns:
         A function that takes and returns what `function` does, with `lower`.
@@ -86,6 +91,7 @@ def jit(
         batch_argnames,
         in_axes,
         feedback,
+        own_ranks,
     )
     if function is None:
         return functools.partial(Jit, options=options)

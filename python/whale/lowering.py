@@ -91,6 +91,7 @@ class Lowered:
         self._cluster = options.cluster
         self._target = options.target or "cpu"
         self._says_target = options.target is not None
+        self._own_ranks = options.own_ranks
         self._arguments = tuple(arguments)
         self._owner = owner
         self._functions = functions
@@ -181,7 +182,13 @@ class Lowered:
         distributed.share_program(
             path, self._text, options, write, self._describe()
         )
-        program = Program(path, self._signature, directory, self._functions)
+        program = Program(
+            path,
+            self._signature,
+            directory,
+            self._functions,
+            own_ranks=self._own_ranks,
+        )
         waste.check_program(
             program, self._arguments, cluster, self._says_target
         )

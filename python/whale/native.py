@@ -53,15 +53,18 @@ def extension() -> Any:
     return _whale
 
 
-def load(path: str, job: Any, python: Any = None) -> Any:
+def load(
+    path: str, job: Any, python: Any = None, own_ranks: bool = False
+) -> Any:
     """Loads a program directory, for all processes of the job together.
 
-    `python` makes its calls of Python functions (`callbacks.caller_of`).
+    `python` makes its calls of Python functions (`callbacks.caller_of`);
+    `own_ranks` is as in `wh.jit`.
 
     What costs time in each step on this machine is a `WhaleWarning`; what else
     there is to say of it goes to the logger ``whale``.
     """
-    program = guarded(extension().Program, path, job, python)
+    program = guarded(extension().Program, path, job, python, own_ranks)
     for is_warning, text in program.notes:
         if is_warning:
             notices.warn(text)

@@ -30,6 +30,7 @@ class Options:
     batch_argnames: Argnames
     in_axes: Any
     feedback: Mapping[int, int] | None
+    own_ranks: bool
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:

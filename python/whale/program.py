@@ -51,6 +51,7 @@ class Program:
         signature: Signature,
         keep: Any = None,
         functions: Sequence[Callback] = (),
+        own_ranks: bool = False,
     ) -> None:
         self._path = path
         self._signature = signature
@@ -77,7 +78,7 @@ class Program:
             native.check_plan(path)
         else:
             self._native = native.load(
-                path, distributed.job(), caller_of(functions)
+                path, distributed.job(), caller_of(functions), own_ranks
             )
         counts[1] -= len(self._calls.results)
         expected = [len(signature.arguments), len(signature.results)]

@@ -390,8 +390,7 @@ void Checkpointer::State::start(const std::vector<StateLeaf> &leaves) {
       const Layout &layout = array.layout();
       saving->manifest.leaves.push_back(
           {name, array.dtype(), array.shape(), key, layout.view, {}});
-      holdings.push_back({layout, byteSize(array.dtype()),
-                          array.isInFiles() || layout.boxes.size() == 1});
+      holdings.push_back({layout, byteSize(array.dtype()), array.ranks()});
     }
     saving->shares = shareOut(holdings, processes());
     std::vector<Share> own;

@@ -9,7 +9,6 @@
 #include "checkpoint/Shares.h"
 
 #include "whale/ProgramFormat/Pieces.h"
-#include "whale/Runtime/Job.h"
 
 #include <algorithm>
 
@@ -20,12 +19,10 @@ std::vector<Share> shareOut(const std::vector<Holding> &leaves,
   std::vector<Share> shares;
   std::vector<int64_t> bytes(static_cast<size_t>(processes));
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
-    const auto &[layout, elementBytes, isEverywhere] = leaves[leaf];
-    auto ranks = static_cast<int64_t>(layout.boxes.size());
+    const auto &[layout, elementBytes, ranks] = leaves[leaf];
     auto writerOf = [&](size_t holder) -> int64_t {
-      if (isEverywhere)
-        return std::ranges::min_element(bytes) - bytes.begin();
-      return processOfRank(static_cast<int64_t>(holder), ranks, processes);
+      return ranks ? ranks->processOf[holder]
+                   : std::ranges::min_element(bytes) - bytes.begin();
     };
     std::vector<size_t> holders;
     for (size_t i = 0; i < layout.boxes.size(); ++i)

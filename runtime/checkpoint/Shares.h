@@ -32,9 +32,8 @@ struct Share {
 struct Holding {
   Layout layout;
   int64_t elementBytes;
-  /// Whether each process has all shards; else ranks are dealt out to
-  /// processes.
-  bool isEverywhere;
+  /// Of the shards; null where each process has all.
+  std::shared_ptr<const RankMap> ranks;
 };
 
 /// Divides each leaf into shares, no element twice. Of the processes that hold

@@ -13,7 +13,11 @@
 #include "whale/Runtime/Array.h"
 #include "whale/Runtime/Trace.h"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <mutex>
 
 namespace whale::runtime::cuda {
 
@@ -29,6 +33,31 @@ struct GpuFacts {
 };
 /// All that this process sees. Throws Error.
 std::vector<GpuFacts> findGpus(const Libraries &libraries);
+
+/// Memory by its first address. From any thread.
+class MemoryRanges {
+public:
+  void add(Address address, int64_t bytes) {
+    std::lock_guard lock(mutex);
+    ranges.emplace(address, std::max<int64_t>(bytes, 1));
+  }
+  void remove(Address address) {
+    std::lock_guard lock(mutex);
+    ranges.erase(address);
+  }
+  bool contains(Address address) const {
+    std::lock_guard lock(mutex);
+    auto after = ranges.upper_bound(address);
+    if (after == ranges.begin())
+      return false;
+    auto [begin, bytes] = *std::prev(after);
+    return address < begin + static_cast<Address>(bytes);
+  }
+
+private:
+  mutable std::mutex mutex;
+  std::map<Address, int64_t> ranges;
+};
 
 /// The context, the streams and the events of a rank. Its methods are called on
 /// threads that have attached themselves; they throw Error with the name of the
@@ -115,6 +144,8 @@ public:
   Stream compute = nullptr, communication = nullptr;
   /// For what moves between the host and the GPU.
   Stream copies = nullptr;
+  /// What devices have allocated for the rank.
+  const std::shared_ptr<MemoryRanges> owned = std::make_shared<MemoryRanges>();
 
 private:
   friend class Lender;

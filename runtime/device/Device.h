@@ -117,6 +117,11 @@ public:
   /// no run is under way but one that was left, whose end it waits for.
   virtual void giveBack() {}
 
+  /// The memory that operations want for themselves, one after the other.
+  virtual int64_t workspaceBytes() const { return 0; }
+  /// Gives it, at least so much, before `bind`; without it a device takes some.
+  virtual void useWorkspace(const std::shared_ptr<Buffer> & /*memory*/) {}
+
   //===--------------------------------------------------------------------===//
   // Queues
   //===--------------------------------------------------------------------===//
@@ -216,12 +221,21 @@ protected:
   }
 };
 
-/// A device of `threads` CPU threads, which runs operations at once. Its
-/// transfers go through `transport`, which outlives it; a device without one
-/// starts none.
-std::unique_ptr<Device> createCpuDevice(int64_t threads,
+/// The threads of a rank on the processor, and what its operations use in turn:
+/// the devices of several programs may have one.
+struct CpuContext;
+std::shared_ptr<CpuContext> createCpuContext(int64_t threads);
+
+/// A device of these CPU threads, which runs operations at once. Its transfers
+/// go through `transport`, which outlives it; a device without one starts none.
+std::unique_ptr<Device> createCpuDevice(std::shared_ptr<CpuContext> context,
                                         Transport *transport = nullptr,
                                         int64_t rank = 0);
+inline std::unique_ptr<Device> createCpuDevice(int64_t threads,
+                                               Transport *transport = nullptr,
+                                               int64_t rank = 0) {
+  return createCpuDevice(createCpuContext(threads), transport, rank);
+}
 
 /// For tests: the devices of all ranks of a program, each a CPU device whose
 /// queues run as late, and in as odd an order, as events and waits allow

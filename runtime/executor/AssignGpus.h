@@ -30,6 +30,8 @@ struct WantedGpu {
   bool isExact = false;
   /// What the kind has; 0 for any.
   int64_t memoryBytes = 0;
+
+  bool operator==(const WantedGpu &) const = default;
 };
 
 /// The numbers of the GPUs that ranks take, in the order of `wanted`; -1 for

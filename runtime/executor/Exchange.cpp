@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyBox.h"
-#include "executor/Executor.h"
+#include "executor/Ranks.h"
 
 #include "whale/ProgramFormat/Pieces.h"
 
@@ -33,20 +33,16 @@ using format::denseStrides;
 static constexpr size_t mostPlans = 16;
 
 /// The plan for these moves, which is the last one used of those that are kept.
-const ExchangePlan &Executor::exchangePlan(std::span<const ArrayMove> moves) {
+const ExchangePlan &Ranks::exchangePlan(std::span<const ArrayMove> moves) {
   for (auto it = exchanges.begin(); it != exchanges.end(); ++it)
     if (std::ranges::equal(it->moves, moves)) {
       exchanges.splice(exchanges.begin(), exchanges, it);
       return exchanges.front();
     }
-  ExchangePlaces places{place.process,
-                        place.job ? place.job->processes() : 1,
-                        place.processOf,
-                        {}};
-  places.hostOf.resize(places.processes);
-  for (size_t rank = 0; rank < place.processOf.size(); ++rank)
-    places.hostOf[place.processOf[rank]] =
-        connections.hosts().nodeOf(static_cast<int64_t>(rank));
+  int64_t processes = job() ? job()->processes() : 1;
+  ExchangePlaces places{map().process, processes, map().processOf, {}};
+  for (int64_t rank : map().firstRanks(processes))
+    places.hostOf.push_back(rank < 0 ? 0 : hostOfRank.nodeOf(rank));
   exchanges.push_front(planExchange(moves, places));
   if (exchanges.size() > mostPlans)
     exchanges.pop_back();
@@ -56,7 +52,7 @@ const ExchangePlan &Executor::exchangePlan(std::span<const ArrayMove> moves) {
 namespace {
 /// One exchange, while it goes on.
 struct Exchanging {
-  Exchanging(const ExchangePlan &plan, std::vector<Executor::Shards> sources)
+  Exchanging(const ExchangePlan &plan, std::vector<Ranks::Shards> sources)
       : plan(plan), uses(plan.uses), sources(std::move(sources)) {}
 
   /// Packs what goes in a round, and says which messages there are: `firstRank`
@@ -70,7 +66,7 @@ struct Exchanging {
   const ExchangePlan &plan;
   std::mutex mutex;
   std::vector<std::vector<int64_t>> uses;
-  std::vector<Executor::Shards> sources, results;
+  std::vector<Ranks::Shards> sources, results;
   /// What is packed.
   std::shared_ptr<Buffer> given, taken;
   /// Of the round at hand.
@@ -153,12 +149,12 @@ void Exchanging::copy(const MovedPiece &piece) {
   giveUp(piece);
 }
 
-std::vector<Executor::Shards>
-Executor::exchange(std::span<const ArrayMove> moves,
-                   std::vector<Shards> sources) {
-  threads.wait({});
-  connections.reset();
-  Transport &transport = connections.host();
+std::vector<Ranks::Shards> Ranks::exchange(std::span<const ArrayMove> moves,
+                                           std::vector<Shards> sources) {
+  rankThreads.wait({});
+  Run turn(*this, /*executor=*/nullptr);
+  Transport &transport = *hostTransport;
+  transport.reset();
   const ExchangePlan &plan = exchangePlan(moves);
   // Replicas that give nothing are not needed beside the results.
   for (size_t move = 0; move < moves.size(); ++move)
@@ -168,7 +164,7 @@ Executor::exchange(std::span<const ArrayMove> moves,
   auto work = std::make_shared<Exchanging>(plan, std::move(sources));
   for (const ArrayMove &move : moves) {
     Shards &shards = work->results.emplace_back(move.to->boxes.size());
-    for (int64_t rank : place.local)
+    for (int64_t rank : map().local)
       if (const std::optional<Box> &box = move.to->boxes[rank])
         shards[rank] = Buffer::allocate(box->elements() * move.elementBytes);
   }
@@ -179,18 +175,15 @@ Executor::exchange(std::span<const ArrayMove> moves,
   }
   work->given = Buffer::allocate(givenBytes);
   work->taken = Buffer::allocate(takenBytes);
-  std::vector<int64_t> firstRank(place.job ? place.job->processes() : 1);
-  for (size_t rank = place.processOf.size(); rank-- > 0;)
-    firstRank[place.processOf[rank]] = static_cast<int64_t>(rank);
-  isInRelayout = true;
-  runRanks([&](int64_t rank) {
+  std::vector<int64_t> firstRank =
+      map().firstRanks(job() ? job()->processes() : 1);
+  run([&](int64_t rank) {
     try {
-      attach(rank);
       for (const MovedPiece &piece : plan.pieces)
-        if (piece.isLocal() && piece.taker == place.process &&
+        if (piece.isLocal() && piece.taker == map().process &&
             static_cast<int64_t>(piece.receiver) == rank)
           work->copy(piece);
-      if (rank == place.local.front())
+      if (rank == map().local.front())
         for (const ExchangeRound &round : plan.rounds) {
           work->begin(round, firstRank);
           transport.wait(
@@ -205,12 +198,9 @@ Executor::exchange(std::span<const ArrayMove> moves,
       fail("rank " + std::to_string(rank) + ": " + error.what());
     }
   });
-  isInRelayout = false;
-  if (!connections.settle())
+  if (!transport.settle())
     abandon(work);
-  std::lock_guard lock(errorMutex);
-  if (firstError)
-    throw Error(*firstError);
+  throwFirstError();
   return std::move(work->results);
 }
 

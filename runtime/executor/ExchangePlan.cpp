@@ -171,13 +171,9 @@ ExchangePlan planExchange(std::span<const ArrayMove> moves,
   plan.moves.assign(moves.begin(), moves.end());
   std::vector<format::Move> all;
   for (const ArrayMove &move : moves) {
-    std::vector<int64_t> fromProcess;
-    auto ranks = static_cast<int64_t>(move.from->boxes.size());
-    for (int64_t rank = 0; rank < ranks; ++rank)
-      fromProcess.push_back(processOfRank(rank, ranks, places.processes));
-    plan.uses.emplace_back(ranks);
+    plan.uses.emplace_back(move.from->boxes.size());
     all.push_back({move.elementBytes, *move.from, *move.to,
-                   std::move(fromProcess), places.processOf});
+                   move.fromRanks->processOf, places.processOf});
   }
   plan.pieces = cutLarge(format::exchangeOf(all, places.hostOf), moves);
 

@@ -10,6 +10,7 @@
 #define WHALE_RUNTIME_EXECUTOR_EXCHANGEPLAN_H
 
 #include "whale/ProgramFormat/Exchange.h"
+#include "whale/Runtime/RankMap.h"
 
 #include <memory>
 #include <optional>
@@ -22,14 +23,18 @@ using format::Layout;
 using format::MovedPiece;
 using format::Shape;
 
-/// An array that goes from the layout of a program to that of another one.
+/// An array that goes from one layout to another.
 struct ArrayMove {
   int64_t elementBytes;
-  std::shared_ptr<const Layout> from, to;
+  std::shared_ptr<const Layout> from;
+  /// Which process has what of it.
+  std::shared_ptr<const RankMap> fromRanks;
+  std::shared_ptr<const Layout> to;
 
   bool operator==(const ArrayMove &other) const {
     return elementBytes == other.elementBytes &&
            (from == other.from || *from == *other.from) &&
+           (fromRanks == other.fromRanks || *fromRanks == *other.fromRanks) &&
            (to == other.to || *to == *other.to);
   }
 };

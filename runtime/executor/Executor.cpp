@@ -41,8 +41,8 @@ static double secondsSince(Trace::Clock::time_point begin) {
 static constexpr std::chrono::milliseconds kAskInterval(30);
 
 static StepSize findSize(const BoundProgram &program,
-                         const LoadOptions &options, const Ranks &place) {
-  bool isAlone = program.program.ranks.size() == 1 && !place.job &&
+                         const RanksOptions &options) {
+  bool isAlone = program.program.ranks.size() == 1 && !options.job &&
                  program.program.target == "cpu" && !options.lateSeed;
   if (!isAlone)
     return {};
@@ -51,74 +51,36 @@ static StepSize findSize(const BoundProgram &program,
   return size;
 }
 
-Executor::Executor(const BoundProgram &bound, std::span<const char> constants,
-                   LoadOptions given)
-    : program(bound), constants(constants), options(std::move(given)),
-      place(bound.program.ranks.size(), options.job),
-      size(findSize(bound, options, place)), connections(bound, options, place),
-      ranks(bound.program.ranks.size()),
-      threads(size.isBrief ? 0 : static_cast<int64_t>(place.local.size()),
-              place.job && place.local.size() == 1
-                  ? RankThreads::Where::Caller
-                  : RankThreads::Where::OwnThreads) {
-  // First: others may fail while this process waits for them.
-  if (place.job)
-    failureListener =
-        place.job->onFailure([this](const std::string &what) { stop(what); });
-  try {
-    connections.connect();
-  } catch (const Aborted &) {
-    std::lock_guard lock(errorMutex);
-    throw Error(*firstError);
-  }
+Executor::Executor(std::shared_ptr<Ranks> given, const BoundProgram &bound,
+                   std::span<const char> constants)
+    : shared(std::move(given)), program(bound), constants(constants),
+      size(findSize(bound, shared->options)), connections(bound, *shared),
+      states(bound.program.ranks.size()) {
   isTakenOver.resize(bound.program.arguments.size());
   for (const Parameter &result : bound.program.results)
     if (result.alias)
       isTakenOver[*result.alias] = true;
-  std::vector<std::unique_ptr<Device>> devices =
-      connections.createDevices(place);
-  for (int64_t rank : place.local) {
-    ranks[rank].device = std::move(devices[rank]);
-    ranks[rank].device->lend([this, rank] { return giveBack(rank); });
+  std::vector<std::unique_ptr<Device>> devices = connections.createDevices();
+  for (int64_t rank : shared->map().local) {
+    states[rank].device = std::move(devices[rank]);
+    states[rank].device->lend([this, rank] { return giveBack(rank); });
   }
-  if (place.job)
-    progressReporter = place.job->reportProgress([this] { return progress(); });
 }
 
 Executor::~Executor() {
-  progressReporter.reset();
-  failureListener.reset();
-  for (Rank &rank : ranks)
+  for (Rank &rank : states)
     if (rank.device)
       rank.device->lend(nullptr);
-  if (!isAbandoned)
+  if (isBusy())
+    shared->threads().wait();
+  shared->endLeft(*this);
+  for (int64_t rank : shared->map().local)
+    giveBackArena(rank);
+  if (!shared->isAbandoned())
     return;
   connections.release();
-  for (Rank &rank : ranks)
-    if (rank.device) {
-      rank.device.release();
-      new std::shared_ptr<Buffer>(rank.arena);
-    }
-}
-
-/// The transport may use the memory of a run that has failed as long as the
-/// process lives: none of it is freed.
-void Executor::abandon(std::shared_ptr<const void> ofRun) {
-  isAbandoned = true;
-  new std::shared_ptr<const void>(std::move(ofRun));
-}
-
-void Executor::fail(const std::string &what) {
-  stop(place.job ? place.job->fail(what) : what);
-}
-
-void Executor::stop(const std::string &what) {
-  {
-    std::lock_guard lock(errorMutex);
-    if (!firstError)
-      firstError = what;
-  }
-  connections.abort();
+  for (Rank &rank : states)
+    rank.device.release();
 }
 
 bool Executor::isShort() const {
@@ -129,7 +91,7 @@ bool Executor::isShort() const {
 
 bool Executor::isBusy() {
   try {
-    return threads.isBusy() || (isLastOver && !isLastOver());
+    return isInLeftRun() || !shared->isLeftOver(*this);
   } catch (const Error &) {
     return false;
   }
@@ -148,42 +110,37 @@ Bindings Executor::run(Bindings arguments, Bindings results,
     goOn = [&] {
       if (!interruption && options.interrupted()) {
         interruption = Clock::now();
-        fail("the run was interrupted");
+        shared->fail("the run was interrupted");
       }
       return !interruption || Clock::now() - *interruption < patience;
     };
   auto throwIfInterrupted = [&] {
-    if (interruption)
-      throw Interrupted("the run was interrupted");
+    if (!interruption)
+      return;
+    leftRound = shared->threads().round();
+    throw Interrupted("the run was interrupted");
   };
-  threads.wait(goOn);
-  throwIfInterrupted();
-  auto setRunning = [this](bool isIt) {
-    std::lock_guard lock(idleMutex);
-    isRunning = isIt;
-  };
-  setRunning(true);
-  // Ranks that an interruption leaves are busy all the same.
-  std::shared_ptr<void> atEnd(nullptr, [&](void *) { setRunning(false); });
+  shared->threads().wait(goOn);
+  if (interruption)
+    throw Interrupted("the run was interrupted");
+  // What another program has left on the devices may use the same memory.
+  if (overlap && shared->hasLeft() && !shared->hasLeft(*this))
+    overlap->settle();
 
   auto begin = Clock::now();
-  {
-    std::lock_guard lock(errorMutex);
-    // A job that has failed does not go on.
-    if (place.job && firstError)
-      throw Error(*firstError);
-    firstError.reset();
-  }
+  // Ranks that an interruption leaves are busy all the same.
+  Ranks::Run turn(*shared, this);
   connections.reset();
   // What other ranks or traces have a part in is not left, nor what may have to
   // be stopped.
-  if (ranks.size() > 1 || options.trace || !options.slowdowns.empty() ||
+  if (states.size() > 1 || options.trace || !options.slowdowns.empty() ||
       options.stop.stop_possible())
     overlap = nullptr;
-  bool isBehind = std::exchange(isLastOver, nullptr) && overlap;
+  bool isBehind = shared->hasLeft(*this) && overlap;
+  shared->setLeft(nullptr);
   if (!isBehind)
-    for (int64_t rank : place.local)
-      ranks[rank].device->reset();
+    for (int64_t rank : shared->map().local)
+      states[rank].device->reset();
   if (options.trace) {
     measurePeaks();
     if (rankNames.empty())
@@ -191,12 +148,12 @@ Bindings Executor::run(Bindings arguments, Bindings results,
     begin = Clock::now();
     options.trace->beginStep(rankNames);
   }
-  std::stop_callback onStop(options.stop, [&] { fail("the run was stopped"); });
+  std::stop_callback onStop(options.stop,
+                            [&] { shared->fail("the run was stopped"); });
   auto step = std::make_shared<Step>(
       Step{std::move(arguments), std::move(results), options.trace,
            options.profile != nullptr, options.profilesOperations,
            options.slowdowns, overlap, isBehind});
-  isInStep = true;
   openLoopsAsk = size.isBrief && goOn ? &goOn : nullptr;
   nextAsk = begin + kAskInterval;
   runRanks(step, goOn);
@@ -204,32 +161,27 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   if (std::exchange(step->isEarly, false)) {
     overlap->settle();
     step->isBehind = false;
-    for (int64_t rank : place.local)
-      ranks[rank].device->reset();
+    for (int64_t rank : shared->map().local)
+      states[rank].device->reset();
     runRanks(step, goOn);
     throwIfInterrupted();
   }
-  isInStep = false;
   if (!connections.settle())
-    abandon(step);
-  {
-    std::lock_guard lock(errorMutex);
-    if (firstError)
-      throw Error(*firstError);
-  }
+    shared->abandon(step);
+  shared->throwFirstError();
   std::chrono::duration<double> seconds = Clock::now() - begin;
   constexpr double shortSeconds = 200e-6;
   shortRuns = seconds.count() < shortSeconds ? shortRuns + 1 : 0;
-  ++steps;
-  slowestStep = std::max<double>(slowestStep, seconds.count());
-  if (overlap)
-    isLastOver = overlap->isOver;
+  if (shared->job())
+    shared->countStep(seconds.count());
+  if (overlap && overlap->isOver)
+    shared->setLeft(this, overlap->isOver);
   if (options.profile)
     addTo(*options.profile, seconds.count());
   if (options.stats) {
     options.stats->stepSeconds = seconds.count();
     options.stats->ranks.clear();
-    for (Rank &rank : ranks)
+    for (Rank &rank : states)
       options.stats->ranks.push_back(std::move(rank.stats));
   }
   return std::move(step->results);
@@ -244,48 +196,42 @@ void Executor::runRanks(const std::shared_ptr<Step> &step,
       runRank(rank, step);
     } catch (const Aborted &) {
     } catch (const TransferError &error) {
-      fail("rank " + std::to_string(rank) + ": '" +
-           labelOf(rank, error.channel) + "': " + error.what());
+      shared->fail("rank " + std::to_string(rank) + ": '" +
+                   labelOf(rank, error.channel) + "': " + error.what());
     } catch (const std::exception &error) {
-      fail("rank " + std::to_string(rank) + ": " + error.what());
+      shared->fail("rank " + std::to_string(rank) + ": " + error.what());
     }
   };
   if (size.isBrief) {
     // The thread is the caller's. What it runs may be a parent of forks, whose
     // children lack the other threads that OpenMP keeps for it: a step that
     // needs none gets none.
-    ThreadCount count(size.isSerial ? 1 : options.threadsPerRank);
-    run(0, *step);
+    ThreadCount count(size.isSerial ? 1 : shared->options.threadsPerRank);
+    shared->runHere([&](int64_t rank) { run(rank, *step); });
     return;
   }
-  threads.run([this, step, run](int64_t i) { run(place.local[i], *step); },
-              goOn);
+  shared->run([step, run](int64_t rank) { run(rank, *step); }, goOn);
 }
 
 /// The same for what belongs to no step; `job` does not throw.
 void Executor::runRanks(const std::function<void(int64_t rank)> &job) {
   if (size.isBrief) {
-    ThreadCount count(options.threadsPerRank);
-    job(0);
+    ThreadCount count(shared->options.threadsPerRank);
+    shared->runHere(job);
     return;
   }
-  threads.run([&](int64_t i) { job(place.local[i]); });
+  shared->run(job);
 }
 
-/// To the thread that runs the rank, mostly the same from step to step, but
-/// where it takes no other ones. A new thread may have the id of one that has
-/// ended.
+/// To the thread that runs the rank, where it takes others.
 void Executor::attach(int64_t rank) {
-  if (size.isBrief && size.isSerial)
-    return;
-  thread_local uint64_t attached = 0;
-  if (std::exchange(attached, ranks[rank].number) != ranks[rank].number)
-    ranks[rank].device->attachThread();
+  if (!(size.isBrief && size.isSerial))
+    shared->attach(rank, *states[rank].device);
 }
 
 void Executor::runRank(int64_t rank, Step &step) {
   attach(rank);
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   self.trace = step.trace;
   if (!step.slowdowns.empty())
     self.slow = SlowRank(step.slowdowns[rank]);
@@ -322,7 +268,7 @@ void Executor::runRank(int64_t rank, Step &step) {
   recordTimes(rank);
   scaleTimes(rank);
   connections.finish(rank);
-  self.current = nullptr;
+  shared->rank(rank).current = nullptr;
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
   self.stats.peakBytes = residentBytes(rank, step.arguments, step.results) +
@@ -334,7 +280,7 @@ void Executor::runRank(int64_t rank, Step &step) {
 }
 
 std::function<bool()> Executor::leave(int64_t rank) {
-  std::function<bool()> isOver = ranks[rank].device->leave();
+  std::function<bool()> isOver = states[rank].device->leave();
   if (!isOver)
     return nullptr;
   return [rank, isOver = std::move(isOver)] {
@@ -348,9 +294,8 @@ std::function<bool()> Executor::leave(int64_t rank) {
 
 void Executor::bind(int64_t rank, const Bindings &arguments,
                     const Bindings &results) {
-  Rank &self = ranks[rank];
-  if (!self.arena)
-    bindFixed(rank);
+  Rank &self = states[rank];
+  bindFixed(rank);
   const std::vector<BufferInfo> &buffers = program.classOf(rank).buffers;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const BufferInfo &buffer = buffers[i];
@@ -369,7 +314,7 @@ void Executor::bind(int64_t rank, const Bindings &arguments,
 
 /// Finds a function's buffers among those of the class.
 void Executor::bind(int64_t rank, const Run &run) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   const std::vector<BufferInfo> &buffers = run.function->format->buffers;
   const BufferIndex firstLocal = run.function->firstLocal[run.given->layout];
   self.indices.clear();
@@ -388,7 +333,7 @@ void Executor::bind(int64_t rank, const Run &run) {
 }
 
 void Executor::execute(int64_t rank, bool isAlike) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   std::span<const Instruction> all = program.boundClassOf(rank).instructions;
   if (!isAlike)
     return execute(rank, all, self.buffers);
@@ -419,7 +364,8 @@ void Executor::execute(int64_t rank, bool isAlike) {
 
 void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
                        const BufferTable &table) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
+  Ranks::Rank &ofRank = shared->rank(rank);
   bool isTimed = !self.isRecorded && (self.trace || !self.spent.empty());
   Device &device = *self.device;
   bool hasProfiler = ProfilerRange::isOn();
@@ -437,7 +383,7 @@ void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
       lastMark.reset();
       continue;
     }
-    self.current.store(&instruction, std::memory_order_relaxed);
+    ofRank.current.store(&instruction, std::memory_order_relaxed);
     std::optional<ProfilerRange> range;
     if (hasProfiler)
       range.emplace(instruction);
@@ -462,8 +408,8 @@ void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
                   error.what());
     }
     // Nobody else writes it.
-    self.executed.store(self.executed.load(std::memory_order_relaxed) + 1,
-                        std::memory_order_relaxed);
+    ofRank.executed.store(ofRank.executed.load(std::memory_order_relaxed) + 1,
+                          std::memory_order_relaxed);
     if (!isMarked)
       continue;
     size_t end = device.mark(Queue::Compute);
@@ -474,7 +420,7 @@ void Executor::execute(int64_t rank, std::span<const Instruction> instructions,
 }
 
 void Executor::start(int64_t rank, const Start &start) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   self.slow.wait();
   auto begin = Trace::Clock::now();
   size_t number = static_cast<size_t>(start.transfer);
@@ -489,7 +435,7 @@ void Executor::start(int64_t rank, const Start &start) {
 }
 
 void Executor::wait(int64_t rank, const Wait &wait) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   Transfer &transfer = self.transfers[wait.transfer];
   self.slow.wait();
   auto begin = Trace::Clock::now();
@@ -522,7 +468,7 @@ void Executor::askInOpenLoop() {
 }
 
 void Executor::executeFunction(int64_t rank, const Instruction &instruction) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   const auto &run = std::get<Run>(instruction.operation);
   bind(rank, run);
   self.run = &instruction;
@@ -532,7 +478,7 @@ void Executor::executeFunction(int64_t rank, const Instruction &instruction) {
 
 void Executor::execute(int64_t rank, const Instruction &instruction,
                        const BufferTable &table) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   Device &device = *self.device;
   constexpr Queue queue = Queue::Compute;
   if (auto *launch = std::get_if<KernelLaunch>(&instruction.operation)) {

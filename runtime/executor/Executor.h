@@ -9,14 +9,15 @@
 // In: a program and, for each step, the shards of its arguments and buffers for
 // its results. Out: the results, with statistics and a profile of the step.
 //
-// Arenas and constants are allocated once for each rank, and once more after
-// another program has needed their memory in between; a step binds arguments
-// and results to the buffers that instructions name. A rank whose instructions
+// A rank's memory, thread and connections are those of its Ranks, which several
+// programs may have; constants are allocated once, and once more after another
+// program has needed their memory in between. A step binds arguments and
+// results to the buffers that instructions name. A rank whose instructions
 // are the same in each run, without other ranks, is recorded by its device and
 // repeated. The first error, of any rank or process, stops all ranks, and is
 // thrown when they have stopped.
 //
-// Cost: memory for a rank's arena, constants and buffer table. A step is linear
+// Cost: memory for a rank's constants and buffer table. A step is linear
 // in the buffers of each rank's class and in the instructions that it executes,
 // a recorded part counting as one; it wakes a thread for each rank, but for the
 // one of a brief step.
@@ -27,12 +28,8 @@
 #define WHALE_RUNTIME_EXECUTOR_EXECUTOR_H
 
 #include "executor/Connections.h"
-#include "executor/ExchangePlan.h"
-#include "executor/RankThreads.h"
 #include "executor/SlowRank.h"
 #include "executor/StepSize.h"
-
-#include <list>
 
 namespace whale::runtime {
 
@@ -55,13 +52,16 @@ struct Overlap {
 /// rank, on the thread that calls `run`.
 class Executor {
 public:
-  /// `program` and `constants` outlive the executor. Collective where there are
-  /// several processes.
-  Executor(const BoundProgram &program, std::span<const char> constants,
-           LoadOptions options = {});
+  /// `program` and `constants` outlive the executor; nobody uses the ranks
+  /// meanwhile. Collective where there are several processes.
+  Executor(std::shared_ptr<Ranks> ranks, const BoundProgram &program,
+           std::span<const char> constants);
   ~Executor();
+  Executor(const Executor &) = delete;
+  Executor &operator=(const Executor &) = delete;
 
-  const Ranks &where() const { return place; }
+  Ranks &ranks() const { return *shared; }
+  const std::shared_ptr<Ranks> &sharedRanks() const { return shared; }
   /// See Program::notes.
   const std::vector<LoadNote> &notes() const { return connections.notes(); }
 
@@ -72,12 +72,6 @@ public:
   /// over, and statistics lack its times.
   Bindings run(Bindings arguments, Bindings results, const RunOptions &options,
                std::shared_ptr<Overlap> overlap = nullptr);
-  /// Brings arrays, each as its shards by rank, from one layout to another, in
-  /// one exchange; sources that only the caller has given are freed on the way.
-  /// Collective where there are several processes.
-  using Shards = std::vector<std::shared_ptr<Buffer>>;
-  std::vector<Shards> exchange(std::span<const ArrayMove> moves,
-                               std::vector<Shards> sources);
   /// Whether a rank is still in an instruction of an interrupted run.
   bool isBusy();
 
@@ -89,8 +83,14 @@ public:
   /// See Program::describe.
   std::string describe(const Profile &profile);
 
+  /// Of the run that is under way, for the job. From any thread.
+  void report(Progress &progress) const;
+  /// Whether threads of the ranks are in a run that was left. From any thread.
+  bool isInLeftRun() const {
+    return shared->threads().round() == leftRound && shared->threads().isBusy();
+  }
+
 private:
-  const ExchangePlan &exchangePlan(std::span<const ArrayMove> moves);
   /// What the ranks of a run hold, also when nobody waits for them any more.
   struct Step {
     Bindings arguments, results;
@@ -114,12 +114,12 @@ private:
   };
   struct Rank {
     std::unique_ptr<Device> device;
-    /// No other rank of the process has it, nor had one before.
-    const uint64_t number = nextNumber();
-    std::shared_ptr<Buffer> arena, constants;
+    /// Of the rank's memory that is bound; see Ranks::Rank.
+    uint64_t version = 0;
+    std::shared_ptr<Buffer> constants;
     /// The rank constants of the class, by buffer.
     std::map<size_t, std::shared_ptr<Buffer>> rankConstants;
-    /// The bytes of all these.
+    /// The bytes of these and of the arena.
     int64_t fixedBytes = 0;
     /// Where the buffers of the class lie, and those that its functions add to
     /// them.
@@ -160,19 +160,11 @@ private:
     /// By number.
     std::vector<Transfer> transfers;
     SlowRank slow;
-    /// For the progress that the job watches: what has been executed, and what
-    /// is. Other threads read them.
-    std::atomic<uint64_t> executed = 0;
-    std::atomic<const Instruction *> current = nullptr;
   };
 
   void runRanks(const std::shared_ptr<Step> &step,
                 const RankThreads::GoOn &goOn);
   void runRanks(const std::function<void(int64_t rank)> &job);
-  static uint64_t nextNumber() {
-    static std::atomic<uint64_t> last = 0;
-    return ++last;
-  }
   void attach(int64_t rank);
   void runRank(int64_t rank, Step &step);
   /// See Overlap::isOver.
@@ -180,9 +172,12 @@ private:
   /// The label of the transfers of a channel.
   std::string labelOf(int64_t rank, int64_t channel) const;
   void bindFixed(int64_t rank);
-  /// Frees what bindFixed has allocated, and what the device keeps; false while
-  /// the rank is at work. For other threads.
+  void bindConstants(int64_t rank);
+  /// Frees what the rank keeps from run to run, and what its device does; false
+  /// while it is at work, or where there is nothing. For other threads.
   bool giveBack(int64_t rank);
+  /// The rank's arena, unless another program needs a larger one.
+  void giveBackArena(int64_t rank);
   void bind(int64_t rank, const Bindings &arguments, const Bindings &results);
   void bind(int64_t rank, const Run &run);
   /// The rank's instructions; `isAlike`: stretches of them may be repeated.
@@ -218,16 +213,11 @@ private:
   void wait(int64_t rank, const Wait &wait);
   int64_t residentBytes(int64_t rank, const Bindings &arguments,
                         const Bindings &results) const;
-  void abandon(std::shared_ptr<const void> ofRun);
-  /// Keeps the first error of a run and stops all ranks, in all processes.
-  void fail(const std::string &what);
-  void stop(const std::string &what);
-  Progress progress() const;
 
+  // Last of all to go.
+  const std::shared_ptr<Ranks> shared;
   const BoundProgram &program;
   std::span<const char> constants;
-  const LoadOptions options;
-  const Ranks place;
   /// The size of a step of the only rank, where it computes on a processor;
   /// else neither brief nor serial.
   const StepSize size;
@@ -235,23 +225,13 @@ private:
   /// By argument: whether a result is written over it.
   std::vector<bool> isTakenOver;
   /// Those of other processes have no device.
-  std::vector<Rank> ranks;
+  std::vector<Rank> states;
   /// For traces: the names of ranks; by class, what of the arena is in use by
   /// the numbers of its instructions.
   std::vector<std::string> rankNames;
   std::vector<std::map<size_t, int64_t>> arenaBytes;
-  std::atomic<bool> isInStep = false, isInRelayout = false;
-  /// Of the last exchanges, the last one first.
-  std::list<ExchangePlan> exchanges;
-  /// Whether memory is left to the transport; see `abandon`.
-  bool isAbandoned = false;
-  /// Whether `run` is at work, and nobody may give back ranks' memory.
-  bool isRunning = false;
-  std::mutex idleMutex;
-  /// The Overlap::isOver of the last run, if it was left.
-  std::function<bool()> isLastOver;
-  std::atomic<uint64_t> steps = 0;
-  std::atomic<double> slowestStep = 0;
+  /// The run of the ranks' threads that was left last; -1 for none.
+  std::atomic<int64_t> leftRound = -1;
   /// Runs in a row, up to the last one, that took hardly more than waking a
   /// thread.
   std::atomic<int64_t> shortRuns = 0;
@@ -259,14 +239,6 @@ private:
   /// does so next.
   const RankThreads::GoOn *openLoopsAsk = nullptr;
   Trace::Clock::time_point nextAsk = {};
-
-  std::mutex errorMutex;
-  std::optional<std::string> firstError;
-
-  // Last: its threads stop before what they use goes.
-  RankThreads threads;
-  /// Keep the executor known to the job.
-  std::shared_ptr<void> failureListener, progressReporter;
 };
 
 } // namespace whale::runtime

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: a rank's class, and its device. Out: its arena and constants in the
-// device's memory, where each buffer of the class is in them, and the stretches
-// of instructions that the device may record. All of it is given back where
-// another program needs the memory, and made again in the next run.
+// In: a rank's class, and its device. Out: constants in the device's memory,
+// where each buffer of the class is in these and in the rank's arena, and the
+// stretches of instructions that the device may record. All of it is given back
+// where another program needs the memory, and made again in the next run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,10 +86,8 @@ static int64_t fixedBytes(const format::RankClass &rankClass,
   return bytes;
 }
 
-/// Allocates what the rank keeps from run to run, and says where all is but
-/// arguments and results.
-void Executor::bindFixed(int64_t rank) {
-  Rank &self = ranks[rank];
+void Executor::bindConstants(int64_t rank) {
+  Rank &self = states[rank];
   const format::RankClass &rankClass = program.classOf(rank);
   const std::vector<Instruction> &instructions =
       program.boundClassOf(rank).instructions;
@@ -100,45 +98,72 @@ void Executor::bindFixed(int64_t rank) {
       self.stretches.size() == 1 &&
       self.stretches[0].end - self.stretches[0].begin == instructions.size();
   self.fixedBytes = fixedBytes(rankClass, program.boundClassOf(rank));
-  self.arena = self.device->allocate(MemorySpace::Device, rankClass.arenaBytes);
-  self.constants = self.device->adoptConstants(
-      constants.data(), static_cast<int64_t>(constants.size()));
   auto position =
       std::lower_bound(rankClass.ranks.begin(), rankClass.ranks.end(), rank) -
       rankClass.ranks.begin();
+  for (size_t i = 0; i < rankClass.buffers.size(); ++i)
+    if (const BufferInfo &buffer = rankClass.buffers[i];
+        buffer.space == Space::RankConstant)
+      self.rankConstants[i] = self.device->adoptConstants(
+          buffer.values[position].data(), buffer.bytes);
+  // Last: it says that they are there.
+  self.constants = self.device->adoptConstants(
+      constants.data(), static_cast<int64_t>(constants.size()));
+}
+
+/// Allocates what the rank keeps from run to run, and says where all is but
+/// arguments and results, unless it is where it was.
+void Executor::bindFixed(int64_t rank) {
+  Rank &self = states[rank];
+  const format::RankClass &rankClass = program.classOf(rank);
+  const Ranks::Rank &memory =
+      shared->reserve(rank, *self.device, rankClass.arenaBytes);
+  if (!self.constants)
+    bindConstants(rank);
+  if (self.version == memory.version)
+    return;
+  self.version = memory.version;
+  self.regions.clear();
   for (size_t i = 0; i < rankClass.buffers.size(); ++i) {
     const BufferInfo &buffer = rankClass.buffers[i];
     Region &region = self.regions.emplace_back();
-    if (buffer.space == Space::Arena) {
-      region = {self.arena.get(), buffer.offset};
-    } else if (buffer.space == Space::Constant) {
+    if (buffer.space == Space::Arena)
+      region = {memory.arena.get(), buffer.offset};
+    else if (buffer.space == Space::Constant)
       region = {self.constants.get(), buffer.offset};
-    } else if (buffer.space == Space::RankConstant) {
-      const std::vector<uint8_t> &values = buffer.values[position];
-      std::shared_ptr<Buffer> &own = self.rankConstants[i];
-      own = self.device->adoptConstants(values.data(), buffer.bytes);
-      region = {own.get(), 0};
-    }
+    else if (buffer.space == Space::RankConstant)
+      region = {self.rankConstants.at(i).get(), 0};
   }
   for (const FunctionBuffer &buffer :
        program.boundClassOf(rank).functionBuffers)
-    self.regions.push_back(
-        {buffer.space == Space::Arena ? self.arena.get() : self.constants.get(),
-         buffer.offset});
+    self.regions.push_back({buffer.space == Space::Arena ? memory.arena.get()
+                                                         : self.constants.get(),
+                            buffer.offset});
 }
 
 bool Executor::giveBack(int64_t rank) {
-  std::lock_guard lock(idleMutex);
-  Rank &self = ranks[rank];
-  if (isRunning || threads.isBusy() || !self.arena)
-    return false;
-  self.device->giveBack();
-  self.arena.reset();
-  self.constants.reset();
-  self.rankConstants.clear();
-  self.regions.clear();
-  self.stretches.clear();
-  return true;
+  return shared->whileNotRunning(*this, [&](bool areIdle) {
+    Rank &self = states[rank];
+    bool hasAny = self.constants != nullptr;
+    if (hasAny) {
+      self.device->giveBack();
+      self.constants.reset();
+      self.rankConstants.clear();
+      self.regions.clear();
+      self.stretches.clear();
+      self.version = 0;
+    }
+    return (areIdle && shared->dropMemory(rank)) || hasAny;
+  });
+}
+
+void Executor::giveBackArena(int64_t rank) {
+  shared->whileNotRunning(*this, [&](bool areIdle) {
+    const std::shared_ptr<Buffer> &arena = shared->rank(rank).arena;
+    return areIdle && arena &&
+           arena->bytes <= program.classOf(rank).arenaBytes &&
+           shared->dropMemory(rank);
+  });
 }
 
 } // namespace whale::runtime

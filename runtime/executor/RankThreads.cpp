@@ -55,7 +55,7 @@ void RankThreads::startMissing() {
     if (each.thread.joinable())
       each.thread.join(); // It takes no lock any more.
     try {
-      each.thread = std::thread([this, i, seen = round] {
+      each.thread = std::thread([this, i, seen = rounds] {
         where == Where::Caller ? watch(seen)
                                : work(static_cast<int64_t>(i), seen);
       });
@@ -76,12 +76,12 @@ void RankThreads::work(int64_t rank, int64_t seen) {
   std::unique_lock lock(mutex);
   while (true) {
     bool isCalled = start.wait_for(lock, idleLimit,
-                                   [&] { return stopping || round != seen; });
+                                   [&] { return stopping || rounds != seen; });
     if (stopping || !isCalled) {
       threads[rank].isAlive = false;
       return;
     }
-    seen = round;
+    seen = rounds;
     lock.unlock();
     job(rank);
     lock.lock();
@@ -93,17 +93,17 @@ void RankThreads::work(int64_t rank, int64_t seen) {
 void RankThreads::watch(int64_t seen) {
   std::unique_lock lock(mutex);
   while (!stopping) {
-    if (!watched && round == seen) {
+    if (!watched && rounds == seen) {
       isAsleep = true;
-      bool isCalled = start.wait_for(lock, idleLimit,
-                                     [&] { return stopping || round != seen; });
+      bool isCalled = start.wait_for(
+          lock, idleLimit, [&] { return stopping || rounds != seen; });
       isAsleep = false;
       if (!isCalled) {
         threads.front().isAlive = false;
         return;
       }
     }
-    seen = round;
+    seen = rounds;
     start.wait_for(lock, interval, [&] { return stopping; });
     if (!watched)
       continue;
@@ -123,7 +123,7 @@ bool RankThreads::runHere(const std::function<void(int64_t)> &work,
   if (goOn)
     startMissing();
   running = 1;
-  ++round;
+  ++rounds;
   watched = goOn ? &goOn : nullptr;
   if (isAsleep && goOn)
     start.notify_all();
@@ -161,6 +161,11 @@ bool RankThreads::isBusy() {
   return running != 0;
 }
 
+int64_t RankThreads::round() {
+  std::lock_guard lock(mutex);
+  return rounds;
+}
+
 bool RankThreads::run(std::function<void(int64_t)> work, const GoOn &goOn) {
   if (where == Where::Caller)
     return runHere(work, goOn);
@@ -171,7 +176,7 @@ bool RankThreads::run(std::function<void(int64_t)> work, const GoOn &goOn) {
   startMissing();
   before = std::exchange(job, std::move(work));
   running = static_cast<int64_t>(threads.size());
-  ++round;
+  ++rounds;
   start.notify_all();
   if (!wait(lock, goOn))
     return false;

@@ -53,6 +53,8 @@ public:
   /// Waits for threads that a run has left; false as there.
   bool wait(const GoOn &goOn = nullptr);
   bool isBusy();
+  /// Counts runs.
+  int64_t round();
   /// Those that have not ended.
   int64_t count();
 
@@ -68,7 +70,7 @@ private:
   std::mutex mutex;
   std::condition_variable start, done;
   std::function<void(int64_t)> job;
-  int64_t round = 0;
+  int64_t rounds = 0;
   int64_t running = 0;
   bool stopping = false;
   const Where where;

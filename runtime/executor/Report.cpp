@@ -72,22 +72,12 @@ std::string Executor::labelOf(int64_t rank, int64_t channel) const {
   return label ? *label : program.program.channels.at(channel)->kind;
 }
 
-Progress Executor::progress() const {
-  Progress result;
-  int64_t first = place.local.front(), last = place.local.back();
-  result.ranks = first == last ? "rank " + std::to_string(first)
-                               : "ranks " + std::to_string(first) + " to " +
-                                     std::to_string(last);
-  result.isInStep = isInStep;
-  if (isInStep)
-    result.running = {program.title};
-  result.isInRelayout = isInRelayout;
-  result.steps = steps;
-  result.slowestStep = slowestStep;
-  for (int64_t number : place.local) {
-    const Rank &rank = ranks[number];
-    result.count += rank.executed;
-    const Instruction *current = rank.current;
+void Executor::report(Progress &result) const {
+  result.isInStep = true;
+  result.running = {program.title};
+  const RankMap &map = shared->map();
+  for (int64_t number : map.local) {
+    const Instruction *current = shared->rank(number).current;
     if (!current)
       continue;
     std::string where = "rank " + std::to_string(number);
@@ -99,36 +89,33 @@ Progress Executor::progress() const {
                        (peers.empty() ? "" : " for " + listOf(peers));
       std::set<int64_t> processes;
       for (int64_t peer : peers)
-        if (!place.isLocal(peer))
-          processes.insert(place.processOf[peer]);
+        if (!map.isLocal(peer))
+          processes.insert(map.processOf[peer]);
       result.awaited.assign(processes.begin(), processes.end());
     } else {
       result.busy = where + " is in '" + current->label + "'";
     }
   }
-  if (isInRelayout)
-    result.waiting = "rank " + std::to_string(first) +
-                     " waits in a relayout, outside of a step";
-  return result;
 }
 
 std::string Executor::describe(const Profile &profile) {
-  threads.wait({});
+  shared->threads().wait({});
   // All devices are equal, and measuring one takes a while.
   return describeProfile(
-      profile, program, modelSeconds(profile, program, options.network),
+      profile, program, modelSeconds(profile, program, shared->options.network),
       [&](const Instruction &instruction) {
-        return leastSeconds(place.local.front(), instruction);
+        return leastSeconds(shared->map().local.front(), instruction);
       },
       [&](const Instruction &instruction) {
-        return ranks[place.local.front()].device->algorithmOf(instruction);
+        return states[shared->map().local.front()].device->algorithmOf(
+            instruction);
       });
 }
 
 void Executor::addTo(Profile &profile, double seconds) {
   Profile step = {1, seconds, {}};
-  step.ranks.reserve(ranks.size());
-  for (Rank &rank : ranks)
+  step.ranks.reserve(states.size());
+  for (Rank &rank : states)
     step.ranks.push_back(std::move(rank.spent));
   if (profile.steps == 0)
     profile = std::move(step);
@@ -145,7 +132,7 @@ int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
       if (shards[rank])
         memory.emplace_back(shards[rank]->data.get(), shards[rank]->bytes);
   std::ranges::sort(memory);
-  int64_t bytes = ranks[rank].fixedBytes;
+  int64_t bytes = states[rank].fixedBytes;
   for (size_t i = 0; i < memory.size(); ++i)
     if (i == 0 || memory[i].first != memory[i - 1].first)
       bytes += memory[i].second;
@@ -155,15 +142,15 @@ int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
 double Executor::leastSeconds(int64_t rank, const Instruction &instruction) {
   if (instruction.flops <= 0 && instruction.bytes <= 0)
     return 0;
-  return ranks[rank].device->leastSeconds(instruction.flops, instruction.bytes,
-                                          instruction.product);
+  return states[rank].device->leastSeconds(instruction.flops, instruction.bytes,
+                                           instruction.product);
 }
 
 void Executor::prepareTrace() {
   const format::Program &given = program.program;
   rankNames = nameRanks(given);
   arenaBytes.resize(given.classes.size());
-  for (int64_t rank : place.local) {
+  for (int64_t rank : shared->map().local) {
     int64_t number = given.ranks[rank].rankClass;
     const std::vector<Instruction> &list =
         program.boundClassOf(rank).instructions;
@@ -190,25 +177,25 @@ void Executor::measurePeaks() {
 }
 
 std::string Executor::scopeOf(int64_t rank) const {
-  const Instruction *run = ranks[rank].run;
+  const Instruction *run = states[rank].run;
   return run && run->label != run->detail ? run->label : "";
 }
 
 Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
   Trace::Cost cost;
   cost.detail = instruction.detail;
-  cost.algorithm = ranks[rank].device->algorithmOf(instruction);
+  cost.algorithm = states[rank].device->algorithmOf(instruction);
   cost.flops = instruction.flops;
   cost.bytes = instruction.bytes;
   cost.leastSeconds = leastSeconds(rank, instruction);
   cost.lines = *instruction.lines;
-  if (const Instruction *run = ranks[rank].run)
+  if (const Instruction *run = states[rank].run)
     cost.moment = std::get<Run>(run->operation).given->moment;
   cost.scope = scopeOf(rank);
   if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
     const format::Collective &collective =
         *program.program.channels.at(wait->channel);
-    const Transfer &transfer = ranks[rank].transfers[wait->transfer];
+    const Transfer &transfer = states[rank].transfers[wait->transfer];
     cost.exchange = {collective.kind,
                      transfer.traffic.sent,
                      transfer.traffic.received,
@@ -221,7 +208,7 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
                      receiversOf(collective, rank),
                      sendersOf(collective, rank)};
   }
-  const Instruction *run = ranks[rank].run;
+  const Instruction *run = states[rank].run;
   const auto &held = arenaBytes[program.program.ranks[rank].rankClass];
   if (auto bytes = held.find((run ? *run : instruction).number);
       bytes != held.end())
@@ -234,7 +221,7 @@ Trace::Cost Executor::costOf(int64_t rank, const Instruction &instruction) {
 /// kernel.
 bool Executor::countRun(int64_t rank, const Instruction &instruction) {
   constexpr int64_t few = 32, every = 16;
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   if (self.spent.empty())
     return true;
   int64_t before = self.spent[instruction.number].count++;
@@ -246,7 +233,7 @@ bool Executor::countRun(int64_t rank, const Instruction &instruction) {
 
 /// Takes the runs that were not timed for such as were.
 void Executor::scaleTimes(int64_t rank) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   for (size_t i = 0; i < self.spent.size(); ++i)
     if (self.timedRuns[i] < self.spent[i].count)
       self.spent[i].seconds *= static_cast<double>(self.spent[i].count) /
@@ -255,7 +242,7 @@ void Executor::scaleTimes(int64_t rank) {
 
 void Executor::note(int64_t rank, const Instruction &instruction, size_t begin,
                     size_t end) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   if (!self.spent.empty()) {
     Profile::Spent &spent = self.spent[instruction.number];
     if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
@@ -274,7 +261,7 @@ void Executor::note(int64_t rank, const Instruction &instruction, size_t begin,
 }
 
 void Executor::recordTimes(int64_t rank) {
-  Rank &self = ranks[rank];
+  Rank &self = states[rank];
   if (self.timed.empty())
     return;
   std::span<const Device::Clock::time_point> times =

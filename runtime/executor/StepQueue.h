@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each program has a queue of its own: its steps take turns with its ranks and
-// their memory, and a step that never ends holds up nothing else. A step waits
-// for those whose results it takes, which were submitted before it; so no
-// queues wait for one another.
+// Ranks have one queue, for the steps of all programs that share them: these
+// take turns with the ranks and their memory. A step waits for those whose
+// results it takes, which were submitted before it; so no queues wait for one
+// another.
 //
 // A step may be left to its device, where the next one goes behind it: it is
 // started before the one that was left is over.

@@ -138,7 +138,7 @@ static int64_t threadsFor(const std::vector<Place> &places) {
   return std::max<int64_t>(1, threads);
 }
 
-int64_t shakeHands(Job &job, const Handshake &mine,
+int64_t shakeHands(Job &job, const Handshake &mine, const RankMap &map,
                    const format::Program &program) {
   job.agree({{"the program", mine.program},
              {"the number of threads of each rank",
@@ -146,20 +146,17 @@ int64_t shakeHands(Job &job, const Handshake &mine,
                                   : "what the cores allow"},
              {"what oneDNN is and the instructions that it uses",
               mine.instructionSet}});
-  auto ranks = static_cast<int64_t>(program.ranks.size());
-  if (job.processes() > ranks)
+  if (std::ranges::count(map.firstRanks(job.processes()), -1))
     throw Error("there are " + std::to_string(job.processes()) +
-                " processes for " + std::to_string(ranks) + " ranks");
+                " processes for " + std::to_string(program.ranks.size()) +
+                " ranks: some would have none");
   std::vector<Place> places;
   for (const std::string &each :
        job.allGather("hosts", Place::ofThisProcess().write()))
     places.push_back(Place::read(each));
-  std::vector<int64_t> processOf;
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    processOf.push_back(processOfRank(rank, ranks, job.processes()));
-    ++places[processOf.back()].ranks;
-  }
-  checkNodes(places, processOf, program);
+  for (int64_t process : map.processOf)
+    ++places[process].ranks;
+  checkNodes(places, map.processOf, program);
   int64_t threads =
       mine.threadsPerRank ? mine.threadsPerRank : threadsFor(places);
   for (size_t i = 0; i < places.size(); ++i) {

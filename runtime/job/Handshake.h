@@ -11,6 +11,7 @@
 
 #include "whale/ProgramFormat/Program.h"
 #include "whale/Runtime/Job.h"
+#include "whale/Runtime/RankMap.h"
 
 namespace whale::runtime::job {
 
@@ -27,7 +28,7 @@ struct Handshake {
 /// Collective: returns the threads of each rank, the same in all processes.
 /// Throws one Error in all of them where they differ in what decides the
 /// results, or where ranks of one node of the cluster are on several hosts.
-int64_t shakeHands(Job &job, const Handshake &mine,
+int64_t shakeHands(Job &job, const Handshake &mine, const RankMap &map,
                    const format::Program &program);
 
 } // namespace whale::runtime::job

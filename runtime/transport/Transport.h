@@ -27,6 +27,9 @@
 
 namespace whale::runtime {
 
+/// By number.
+using Channels = std::map<int64_t, format::Shared<Collective>>;
+
 /// Thrown in the ranks that stop because another one failed.
 class Aborted : public std::exception {
 public:
@@ -65,9 +68,14 @@ class Transport {
 public:
   virtual ~Transport() = default;
 
-  /// A channel that the program does not have; no rank is inside. Where ranks
-  /// are in several processes, all of these call it in one order.
-  virtual int64_t addChannel(std::shared_ptr<const Collective> collective) = 0;
+  /// Adds channels, of which this process has perhaps not all, with numbers
+  /// that are less than `end`; no rank is inside. Their numbers here are larger
+  /// by what is returned. Where ranks are in several processes, all of these
+  /// call it in one order, with one `end`.
+  virtual int64_t addChannels(const Channels &channels, int64_t end) = 0;
+  /// Those that were added with this result are not started any more. From any
+  /// thread.
+  virtual void dropChannels(int64_t first) = 0;
 
   /// Posts this rank's part of a channel and returns at once. Until it is done,
   /// nobody else writes `src` and nobody else uses `dst`; they may be one
@@ -109,13 +117,10 @@ public:
   virtual void reset() = 0;
 };
 
-/// The number of the first channel that a program does not have.
-int64_t firstFree(const format::Program &program);
-
-/// Ranks are threads of this process and read one another's buffers. `program`
-/// outlives the transport. With a network, a transfer is done when its time on
-/// the links (LinkTimes.h) has passed, too.
-std::unique_ptr<Transport> createLocalTransport(const format::Program &program,
+/// Ranks are threads of this process and read one another's buffers. With a
+/// network, a transfer is done when its time on the links (LinkTimes.h) has
+/// passed, too.
+std::unique_ptr<Transport> createLocalTransport(size_t ranks,
                                                 const Network &network = {});
 
 } // namespace whale::runtime

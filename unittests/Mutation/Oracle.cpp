@@ -115,7 +115,8 @@ uint64_t Oracle::runOnce(const BoundProgram &bound, uint64_t seed) const {
   LoadOptions options;
   options.threadsPerRank = 1;
   options.lateSeed = seed;
-  Executor executor(bound, bytes, options);
+  Executor executor(std::make_shared<Ranks>(RanksOptions(bound, options)),
+                    bound, bytes);
   results = executor.run(std::move(arguments), std::move(results), {});
   // FNV-1a.
   uint64_t hash = 0xcbf29ce484222325;

@@ -158,9 +158,11 @@ TEST_F(CheckpointTest, FindsDamage) {
   // Only who needs the damaged bytes is concerned.
   EXPECT_EQ(valuesOf(checkpoint.array(0)), valuesOf(count({6, 4})));
   auto halves = rows({1 << 11, 1 << 10}, {1 << 10, 1 << 10});
-  std::vector<int64_t> one = {0}, other = {1};
-  checkpoint.array(3).relayout(halves, &one);
-  EXPECT_EQ(errorOf([&] { checkpoint.array(3).relayout(halves, &other); }),
+  std::vector<int64_t> both = {0, 1};
+  auto one = std::make_shared<RankMap>(both, 0);
+  auto other = std::make_shared<RankMap>(both, 1);
+  checkpoint.array(3).relayout(halves, one);
+  EXPECT_EQ(errorOf([&] { checkpoint.array(3).relayout(halves, other); }),
             damaged);
 
   fs::resize_file(file, size - 1);
@@ -197,6 +199,8 @@ TEST(SharesTest, EachElementIsWrittenOnceByTheLeastLoaded) {
   auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
   for (int repeat = 0; repeat < 300; ++repeat) {
     int64_t processes = 1 + pick(4), ranks = processes * (1 + pick(2));
+    auto map = std::make_shared<RankMap>(
+        RankMap::inRuns(static_cast<size_t>(ranks), processes, 0));
     std::vector<Holding> leaves;
     for (int leaf = 0; leaf < 4; ++leaf) {
       Shape shape = {8, 1 + pick(3)};
@@ -206,7 +210,7 @@ TEST(SharesTest, EachElementIsWrittenOnceByTheLeastLoaded) {
       Layout layout = *rows(shape, extents);
       if (pick(3) == 0)
         layout.boxes.assign(ranks, Box::whole(shape));
-      leaves.push_back({layout, 4, pick(4) == 0});
+      leaves.push_back({layout, 4, pick(4) == 0 ? nullptr : map});
     }
     std::vector<int64_t> bytes(processes);
     std::vector<std::map<std::pair<int64_t, int64_t>, int>> writers(4);
@@ -214,8 +218,8 @@ TEST(SharesTest, EachElementIsWrittenOnceByTheLeastLoaded) {
       const Holding &leaf = leaves[share.leaf];
       ASSERT_EQ(intersect(*leaf.layout.boxes[share.holder], share.box),
                 share.box);
-      if (!leaf.isEverywhere)
-        ASSERT_EQ(processOfRank(share.holder, ranks, processes), share.process);
+      if (leaf.ranks)
+        ASSERT_EQ(map->processOf[share.holder], share.process);
       bytes[share.process] += share.box.elements() * 4;
       for (int64_t i = 0; i < share.box.size[0]; ++i)
         for (int64_t j = 0; j < share.box.size[1]; ++j)
@@ -229,12 +233,13 @@ TEST(SharesTest, EachElementIsWrittenOnceByTheLeastLoaded) {
         ASSERT_EQ(count, 1);
     }
   }
+  auto two = std::make_shared<RankMap>(RankMap::inRuns(2, 2, 0));
   Layout lacking = *rows({4}, {1, 2});
-  EXPECT_THROW(shareOut({{lacking, 4, false}}, 2), Error);
+  EXPECT_THROW(shareOut({{lacking, 4, two}}, 2), Error);
   // Replicated leaves of one size are dealt out.
   Layout replicated{{4}, {Box::whole({4}), Box::whole({4})}};
   std::vector<Share> shares =
-      shareOut({{replicated, 4, false}, {replicated, 4, false}}, 2);
+      shareOut({{replicated, 4, two}, {replicated, 4, two}}, 2);
   EXPECT_EQ(shares[0].process, 0);
   EXPECT_EQ(shares[1].process, 1);
 }

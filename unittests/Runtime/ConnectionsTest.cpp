@@ -24,8 +24,8 @@ TEST(Connections, ARankWaitsInChannelsOfTheHostAlone) {
   program.classes.resize(1);
   BoundProgram bound(std::move(program));
   bound.testLibraries = &machine.libraries();
-  LoadOptions options;
-  Connections connections(bound, options, Ranks(3));
+  Ranks ranks(RanksOptions(bound, {}));
+  Connections connections(bound, ranks);
   ASSERT_EQ(connections.notes().size(), 1u);
   EXPECT_TRUE(connections.notes()[0].isWarning);
   EXPECT_NE(connections.notes()[0].text.find(
@@ -53,15 +53,14 @@ TEST(Connections, RanksOnTheProcessorHaveNoGpu) {
   bound.testLibraries = &machine.libraries();
   LoadOptions options;
   options.threadsPerRank = 1;
-  Ranks place(3);
-  Connections connections(bound, options, place);
+  Ranks ranks(RanksOptions(bound, options));
+  Connections connections(bound, ranks);
   ASSERT_EQ(connections.notes().size(), 1u);
   EXPECT_FALSE(connections.notes()[0].isWarning);
   EXPECT_EQ(connections.notes()[0].text,
             "GPUs exchange data through the host: send_recv 1: rank 1 is on no "
             "GPU");
-  std::vector<std::unique_ptr<Device>> devices =
-      connections.createDevices(place);
+  std::vector<std::unique_ptr<Device>> devices = connections.createDevices();
   for (int64_t rank : {0, 1, 2}) {
     auto memory = devices[rank]->allocate(MemorySpace::Device, 1024);
     EXPECT_EQ(machine.memory.contains(cuda::addressOf(

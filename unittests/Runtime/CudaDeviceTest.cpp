@@ -168,7 +168,7 @@ loadErrorOf(const MachineOptions &options, const std::string &text,
   bound.gpu = {{{text}, {}}};
   if (!cubin.empty())
     bound.gpu[0].cubins = {cubin};
-  std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
+  std::unique_ptr<Transport> transport = localTransportOf(bound.program);
   remarks.clear();
   try {
     createCudaDevice(std::make_shared<cuda::Gpu>(machine->libraries(), 0),
@@ -255,7 +255,7 @@ TEST(CudaDevice, AClassRunsTheKernelsThatItWasCompiledWith) {
       own.addModule(ptx, {{name, kernels.at(name)}}, cubin, each);
       bound.gpu.push_back({{ptx}, {cubin}});
     }
-    std::unique_ptr<Transport> transport = createLocalTransport(bound.program);
+    std::unique_ptr<Transport> transport = localTransportOf(bound.program);
     auto gpu = std::make_shared<cuda::Gpu>(own.libraries(), number);
     createCudaDevice(gpu, bound, transport.get(), 0, {});
     return std::pair(std::exchange(own.loadedCubins, 0),

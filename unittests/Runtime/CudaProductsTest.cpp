@@ -325,8 +325,10 @@ TEST(CudaProducts, HaveTheWorkspaceThatTheProgramPlans) {
     auto noKernels = [](const KernelLaunch &) { return GpuKernel(); };
     format::Program program = programOf(1, {});
     program.classes[0].workspaceBytes = workspaceBytes;
-    return createCudaDevice(gpu, program, noKernels, nullptr, 0, {})
-        ->scratchBytes();
+    auto device = createCudaDevice(gpu, program, noKernels, nullptr, 0, {});
+    BufferTable table;
+    device->bind(table, {});
+    return device->scratchBytes();
   };
   constexpr int64_t much = int64_t(1) << 30, little = 16 << 20;
   EXPECT_EQ(scratchOf(0, little), 0);

@@ -34,7 +34,7 @@ public:
   Devices(const DeviceMaker &make, int64_t ranks,
           const std::vector<Collective> &channels = {})
       : program(programOf(ranks, channels)),
-        transport(createLocalTransport(program)),
+        transport(localTransportOf(program)),
         devices(make(program, *transport)) {}
 
   /// Called by a rank that fails.

@@ -78,6 +78,12 @@ Shards shardsOf(const Layout &layout) {
   return shards;
 }
 
+/// The ranks of a layout, among processes.
+std::shared_ptr<const RankMap> mapOf(const Layout &layout, int64_t processes) {
+  return std::make_shared<RankMap>(
+      RankMap::inRuns(layout.boxes.size(), processes, 0));
+}
+
 /// What all processes do.
 class Exchange {
 public:
@@ -91,9 +97,7 @@ public:
     }
     ExchangePlaces places;
     places.processes = processes;
-    auto ranks = std::ssize(this->moves[0].to->boxes);
-    for (int64_t rank = 0; rank < ranks; ++rank)
-      places.processOf.push_back(processOfRank(rank, ranks, processes));
+    places.processOf = mapOf(*this->moves[0].to, processes)->processOf;
     places.hostOf.resize(processes);
     for (; places.process < processes; ++places.process)
       plans.push_back(planExchange(this->moves, places));
@@ -190,9 +194,11 @@ TEST(ExchangePlan, BringsEachShardItsBox) {
             toRanks = processes + random() % 3;
     std::vector<ArrayMove> moves;
     // Small pieces, and such as are messages of their own.
-    for (const Shape &shape : {Shape{7, 5}, Shape{300, 401}, Shape{90'000}})
-      moves.push_back({4, randomLayout(random, shape, fromRanks),
+    for (const Shape &shape : {Shape{7, 5}, Shape{300, 401}, Shape{90'000}}) {
+      auto from = randomLayout(random, shape, fromRanks);
+      moves.push_back({4, from, mapOf(*from, processes),
                        randomLayout(random, shape, toRanks)});
+    }
     Exchange(moves, processes).run();
   }
 }
@@ -212,7 +218,7 @@ TEST(ExchangePlan, AllAreAtWorkInEachRound) {
                                    : std::nullopt);
       to->boxes.emplace_back(Box{{rank * 256, 0}, {256, 1024}});
     }
-    moves.push_back({4, from, to});
+    moves.push_back({4, from, mapOf(*from, processes), to});
   }
   Exchange exchange(moves, processes);
   // Each gives 6 MiB, and takes as much.
@@ -227,7 +233,7 @@ TEST(ExchangePlan, CutsWhatIsLargerThanARound) {
   auto to = std::make_shared<Layout>(Layout{shape, {}});
   from->boxes = {Box::whole(shape), std::nullopt};
   to->boxes = {std::nullopt, Box::whole(shape)};
-  Exchange exchange({{4, from, to}}, 2);
+  Exchange exchange({{4, from, mapOf(*from, 2), to}}, 2);
   EXPECT_GE(exchange.roundsOf(0), 3u);
   exchange.run();
 }
@@ -240,8 +246,8 @@ TEST(ExchangePlan, AProcessWithoutARankGivesNothing) {
   places.processes = 2;
   places.processOf = {0};
   places.hostOf = {0, 0};
-  EXPECT_THROW(planExchange(std::vector<ArrayMove>{{4, two, one}}, places),
-               Error);
+  ArrayMove move{4, two, mapOf(*two, 2), one};
+  EXPECT_THROW(planExchange({&move, 1}, places), Error);
 }
 
 } // namespace

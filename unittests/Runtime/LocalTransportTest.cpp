@@ -42,7 +42,7 @@ Link slightLink(int64_t from, int64_t to) {
 
 TransportMaker makeLocal(const Network &network) {
   return [network](const whale::format::Program &program) {
-    return createLocalTransport(program, network);
+    return localTransportOf(program, network);
   };
 }
 
@@ -96,8 +96,8 @@ TEST(LinkTimesTest, CellsGoOneAfterTheOther) {
 
 TEST(LocalTransportTest, ATransferTakesItsTimeOnTheLinks) {
   whale::format::Program program = programOf(2, {makeSend(0, 1)});
-  auto transport = createLocalTransport(
-      program, [](int64_t, int64_t) { return Link{0.02, 0}; });
+  auto transport =
+      localTransportOf(program, [](int64_t, int64_t) { return Link{0.02, 0}; });
   int32_t sent = 1, received = 0;
   std::atomic<int> tooEarly = 0;
   EXPECT_EQ(runRanks(*transport, 2,
@@ -122,8 +122,8 @@ TEST(LocalTransportTest, ATransferTakesItsTimeOnTheLinks) {
 
 TEST(LocalTransportTest, LinksWorkWhileRanksCompute) {
   whale::format::Program program = programOf(2, {makeSend(0, 1)});
-  auto transport = createLocalTransport(
-      program, [](int64_t, int64_t) { return Link{0.02, 0}; });
+  auto transport =
+      localTransportOf(program, [](int64_t, int64_t) { return Link{0.02, 0}; });
   int32_t sent[] = {1, 2}, received[] = {0, 0};
   std::barrier posted(2), moved(2);
   EXPECT_EQ(runRanks(*transport, 2,
@@ -151,7 +151,7 @@ TEST(LocalTransportTest, LinksWorkWhileRanksCompute) {
 
 TEST(LocalTransportTest, AbortWakesThoseWhoWaitForLinks) {
   whale::format::Program program = programOf(2, {makeSend(0, 1)});
-  auto transport = createLocalTransport(
+  auto transport = localTransportOf(
       program, [](int64_t, int64_t) { return Link{1e3, 1e9}; });
   std::thread user;
   int32_t sent = 1, received = 0;

@@ -43,10 +43,8 @@ class Processes : public Transport {
 public:
   Processes(const whale::format::Program &program, int64_t count,
             const Network &network = nullptr) {
-    auto ranks = static_cast<int64_t>(program.ranks.size());
-    count = std::min(count, ranks);
-    for (int64_t rank = 0; rank < ranks; ++rank)
-      processOfRank.push_back(rank * count / ranks);
+    count = std::min(count, static_cast<int64_t>(program.ranks.size()));
+    processOfRank = RankMap::inRuns(program.ranks.size(), count, 0).processOf;
     std::vector<std::string> given(count);
     std::barrier all(count);
     transports.resize(count);
@@ -60,18 +58,24 @@ public:
           all.arrive_and_wait();
           return copy;
         };
-        transports[process] = createMessageTransport(
-            program, processOfRank, process, createUcxMover(exchange), network);
+        transports[process] = withChannels(
+            createMessageTransport(RankMap(processOfRank, process),
+                                   createUcxMover(exchange), network),
+            program);
       });
     for (std::thread &thread : threads)
       thread.join();
   }
 
-  int64_t addChannel(std::shared_ptr<const Collective> collective) override {
-    int64_t number = 0;
+  int64_t addChannels(const Channels &channels, int64_t end) override {
+    int64_t first = 0;
     for (const auto &transport : transports)
-      number = transport->addChannel(collective);
-    return number;
+      first = transport->addChannels(channels, end);
+    return first;
+  }
+  void dropChannels(int64_t first) override {
+    for (const auto &transport : transports)
+      transport->dropChannels(first);
   }
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override {
@@ -131,9 +135,10 @@ std::unique_ptr<Transport> makeMpi(const whale::format::Program &program) {
   auto exchange = [](const std::string &mine) {
     return std::vector<std::string>{mine};
   };
-  return createMessageTransport(program,
-                                std::vector<int64_t>(program.ranks.size(), 0),
-                                0, createMpiMover(exchange));
+  return withChannels(
+      createMessageTransport(RankMap::inRuns(program.ranks.size(), 1, 0),
+                             createMpiMover(exchange)),
+      program);
 }
 
 INSTANTIATE_TEST_SUITE_P(Mpi, TransportConformance, testing::Values(makeMpi));
@@ -301,8 +306,9 @@ private:
 TEST(MessageTransport, MemoryMayStayInUseAfterAnAbort) {
   whale::format::Program program =
       programOf(2, {makeCollective("all_reduce", {1, 1})});
-  auto transport =
-      createMessageTransport(program, {0, 1}, 0, std::make_unique<Mute>());
+  auto transport = withChannels(
+      createMessageTransport(RankMap({0, 1}, 0), std::make_unique<Mute>()),
+      program);
   int32_t value = 0;
   transport->start(0, 0, &value, &value);
   EXPECT_TRUE(transport->settle());
@@ -327,8 +333,9 @@ TEST(MessageTransport, LeavesNothingOpen) {
 
 TEST(MessageTransport, WithoutALibraryAMessageIsAnError) {
   whale::format::Program program = programOf(2, {makeSend(0, 1)});
-  auto transport =
-      createMessageTransport(program, {0, 1}, 0, createNoMover("no library"));
+  auto transport = withChannels(
+      createMessageTransport(RankMap({0, 1}, 0), createNoMover("no library")),
+      program);
   int32_t value = 1;
   auto send = [&] {
     transport->wait(0, transport->start(0, 0, &value, nullptr));

@@ -38,6 +38,15 @@ using cuda::test::MachineOptions;
 
 std::vector<std::string> alone(const std::string &mine) { return {mine}; }
 
+std::unique_ptr<NcclTransport>
+makeNccl(const whale::format::Program &program, Machine &machine,
+         std::vector<std::shared_ptr<cuda::Gpu>> gpus, Exchange exchange) {
+  return createNcclTransport(program.channels,
+                             createCommunicators(machine.libraries(),
+                                                 std::move(gpus),
+                                                 std::move(exchange)));
+}
+
 /// A transport with the machine that its ranks are on, in threads of one
 /// process: brings the buffers to the GPUs and back. What NCCL does not carry
 /// goes through the host.
@@ -46,14 +55,14 @@ public:
   OnMachine(const whale::format::Program &program,
             const MachineOptions &options)
       : program(program), machine(options), ranks(program.ranks.size()),
-        local(createLocalTransport(program)) {
+        local(localTransportOf(program)) {
     std::vector<std::shared_ptr<cuda::Gpu>> given;
     for (int rank = 0; rank < options.gpus; ++rank) {
       auto gpu = std::make_shared<cuda::Gpu>(machine.libraries(), rank);
       ranks[rank].gpu = gpu.get();
       given.push_back(std::move(gpu));
     }
-    inner = createNcclTransport(program, given, machine.libraries(), alone);
+    inner = makeNccl(program, machine, given, alone);
     inner->connect();
   }
   ~OnMachine() override {
@@ -69,9 +78,10 @@ public:
     EXPECT_TRUE(machine.memory.empty());
   }
 
-  int64_t addChannel(std::shared_ptr<const Collective> channel) override {
-    return local->addChannel(std::move(channel));
+  int64_t addChannels(const Channels &channels, int64_t end) override {
+    return local->addChannels(channels, end);
   }
+  void dropChannels(int64_t first) override { local->dropChannels(first); }
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
   bool test(int64_t rank, const Ticket &ticket) override {
@@ -231,8 +241,7 @@ TEST(NcclTransportTest, CommunicatorsEndInOrder) {
   for (int rank = 0; rank < 3; ++rank)
     gpus.push_back(std::make_shared<cuda::Gpu>(machine.libraries(), rank));
   auto make = [&] {
-    auto transport =
-        createNcclTransport(program, gpus, machine.libraries(), alone);
+    auto transport = makeNccl(program, machine, gpus, alone);
     transport->connect();
     return transport;
   };
@@ -267,8 +276,7 @@ TEST(NcclTransportTest, WaitingForARankThatDoesNotComeIsAborted) {
     std::string its = calls++ == 0 ? "1 " + std::string(32, 'a') : "";
     return std::vector<std::string>{mine, its};
   };
-  auto transport =
-      createNcclTransport(program, gpus, machine.libraries(), exchange);
+  auto transport = makeNccl(program, machine, gpus, exchange);
   ASSERT_TRUE(transport->carries(0));
   std::thread other([&] { transport->abort(); });
   EXPECT_THROW(transport->connect(), Aborted);
@@ -289,8 +297,7 @@ TEST(NcclTransportTest, ProcessesOfDifferentHostIdsMayShareAGpu) {
       return std::vector<std::string>{mine, "1 " + std::string(32, '0') + "-" +
                                                 other};
     };
-    auto transport =
-        createNcclTransport(program, gpus, machine.libraries(), exchange);
+    auto transport = makeNccl(program, machine, gpus, exchange);
     unsetenv("NCCL_HOSTID");
     return transport->carries(0);
   };

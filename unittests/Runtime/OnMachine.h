@@ -51,10 +51,12 @@ inline DeviceMaker onMachine(MachineOptions options,
     for (int gpu = 0; gpu < own.gpus; ++gpu)
       gpus.push_back(std::make_shared<cuda::Gpu>(machine->libraries(), gpu));
     if (nccl) {
-      *nccl = createNcclTransport(program, gpus, machine->libraries(),
-                                  [](const std::string &mine) {
-                                    return std::vector<std::string>{mine};
-                                  });
+      auto alone = [](const std::string &mine) {
+        return std::vector<std::string>{mine};
+      };
+      *nccl = createNcclTransport(
+          program.channels,
+          createCommunicators(machine->libraries(), gpus, alone));
       (*nccl)->connect();
     }
     std::vector<std::unique_ptr<Device>> devices;

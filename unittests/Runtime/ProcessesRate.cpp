@@ -82,16 +82,16 @@ static void measure(Job &job, const std::string &kind) {
   std::unique_ptr<Mover> mover = create(exchange);
   PingPong pingPong(job, *mover);
 
-  std::vector<int64_t> processOfRank;
-  for (int64_t rank = 0; rank < processes; ++rank)
-    processOfRank.push_back(rank);
   constexpr int64_t elements = bytes / 4;
   Collective channel = makeCollective(
       "all_reduce", std::vector<int64_t>(processes, elements / processes));
   channel.dtype = DType::F32;
   whale::format::Program program = programOf(processes, {channel});
-  auto transport = createMessageTransport(program, processOfRank, job.process(),
-                                          create(exchange));
+  auto transport =
+      withChannels(createMessageTransport(
+                       RankMap::inRuns(processes, processes, job.process()),
+                       create(exchange)),
+                   program);
   std::vector<float> source(elements, 1), result(elements);
 
   std::vector<double> messages, reductions;

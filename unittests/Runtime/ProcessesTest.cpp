@@ -33,17 +33,15 @@ constexpr int64_t ranks = 8;
 class Process {
 public:
   Process(const std::shared_ptr<Job> &job, const std::string &kind)
-      : process(job->process()) {
-    for (int64_t rank = 0; rank < ranks; ++rank)
-      processOfRank.push_back(rank * job->processes() / ranks);
+      : map(RankMap::inRuns(ranks, job->processes(), job->process())) {
     auto exchange = [job](const std::string &mine) {
       return job->allGather("addresses", mine);
     };
     auto create = kind == "ucx" ? createUcxMover : createMpiMover;
     program = programOf(
         ranks, {makeCollective("all_reduce", std::vector<int64_t>(ranks, 9))});
-    transport = createMessageTransport(program, processOfRank, process,
-                                       create(exchange));
+    transport =
+        withChannels(createMessageTransport(map, create(exchange)), program);
   }
 
   void check(const Scenario &scenario);
@@ -53,8 +51,7 @@ public:
   std::atomic<int64_t> wrong = 0;
 
 private:
-  int64_t process;
-  std::vector<int64_t> processOfRank;
+  const RankMap map;
   whale::format::Program program;
   std::unique_ptr<Transport> transport;
 };
@@ -62,15 +59,16 @@ private:
 
 void Process::check(const Scenario &scenario) {
   ++scenarios;
-  int64_t channel =
-      transport->addChannel(std::make_shared<Collective>(scenario.channel));
+  Channels added;
+  added[0] = {std::make_shared<Collective>(scenario.channel)};
+  int64_t channel = transport->addChannels(added, 1);
   std::vector<Bytes> expected = scenario.inPlace ? scenario.src : scenario.dst;
   apply(scenario.channel, scenario.src, expected);
   std::vector<Bytes> src = scenario.src, dst = scenario.dst;
   std::vector<std::thread> threads;
   // The channel may have fewer ranks.
   for (size_t rank = 0; rank < src.size(); ++rank)
-    if (processOfRank[rank] == process)
+    if (map.isLocal(rank))
       threads.emplace_back([&, rank] {
         void *to = scenario.inPlace ? src[rank].data() : dst[rank].data();
         for (int i = scenario.inPlace; i < 2; ++i)

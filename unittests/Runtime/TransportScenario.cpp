@@ -352,4 +352,10 @@ format::Program programOf(int64_t ranks, const std::vector<Collective> &list) {
   return program;
 }
 
+std::unique_ptr<Transport> localTransportOf(const format::Program &program,
+                                            const Network &network) {
+  return withChannels(createLocalTransport(program.ranks.size(), network),
+                      program);
+}
+
 } // namespace whale::runtime::test

@@ -9,7 +9,7 @@
 #ifndef WHALE_UNITTESTS_RUNTIME_TRANSPORTSCENARIO_H
 #define WHALE_UNITTESTS_RUNTIME_TRANSPORTSCENARIO_H
 
-#include "program/Format.h"
+#include "transport/Transport.h"
 
 #include <random>
 
@@ -52,6 +52,17 @@ Scenario scenarioOf(std::mt19937 &random, Collective channel, bool inPlace);
 
 /// Channels are numbered by their place in the list.
 format::Program programOf(int64_t ranks, const std::vector<Collective> &list);
+
+/// Gives a new transport the channels of a program, with the same numbers.
+template <typename AnyTransport>
+std::unique_ptr<AnyTransport> withChannels(std::unique_ptr<AnyTransport> made,
+                                           const format::Program &program) {
+  made->addChannels(program.channels,
+                    static_cast<int64_t>(program.channels.size()));
+  return made;
+}
+std::unique_ptr<Transport> localTransportOf(const format::Program &program,
+                                            const Network &network = {});
 
 } // namespace whale::runtime::test
 

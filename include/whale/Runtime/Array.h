@@ -20,6 +20,7 @@
 #ifndef WHALE_RUNTIME_ARRAY_H
 #define WHALE_RUNTIME_ARRAY_H
 
+#include "whale/Runtime/RankMap.h"
 #include "whale/Runtime/Step.h"
 #include "whale/Runtime/Types.h"
 
@@ -67,12 +68,17 @@ struct ArrayType {
   DType dtype;
   Shape shape;
   std::shared_ptr<const Layout> layout;
-  /// Whether the boxes are those of files that every process sees, not of
-  /// ranks.
+  /// Where the boxes are those of ranks: which process has those of each. Null
+  /// where every process has all: there is one, or each was given the whole.
+  std::shared_ptr<const RankMap> ranks = nullptr;
+  /// Whether the boxes are those of files, which every process sees.
   bool isInFiles = false;
 
-  bool isLaidOutAs(const std::shared_ptr<const Layout> &other) const {
-    return !isInFiles && (layout == other || *layout == *other);
+  bool isLaidOutAs(const std::shared_ptr<const Layout> &other,
+                   const std::shared_ptr<const RankMap> &otherRanks) const {
+    return !isInFiles && (layout == other || *layout == *other) &&
+           (ranks == otherRanks || !ranks || !otherRanks ||
+            *ranks == *otherRanks);
   }
 };
 
@@ -97,10 +103,12 @@ public:
   static Array adopt(DType dtype, Shape shape,
                      std::shared_ptr<const void> data);
 
-  /// `shards` by rank; null or empty where the layout has no box.
+  /// `shards` by rank; null or empty where the layout has no box, or the rank
+  /// is another process's.
   static Array fromShards(DType dtype, Shape shape,
                           std::shared_ptr<const Layout> layout,
-                          std::vector<std::shared_ptr<Buffer>> shards);
+                          std::vector<std::shared_ptr<Buffer>> shards,
+                          std::shared_ptr<const RankMap> ranks = nullptr);
 
   /// The same of pieces of files that every process sees.
   static Array fromFiles(DType dtype, Shape shape,
@@ -132,8 +140,10 @@ public:
   const Shape &shape() const;
   const Layout &layout() const;
   /// See ArrayType.
+  const std::shared_ptr<const RankMap> &ranks() const;
   bool isInFiles() const;
-  bool isLaidOutAs(const std::shared_ptr<const Layout> &layout) const;
+  bool isLaidOutAs(const std::shared_ptr<const Layout> &layout,
+                   const std::shared_ptr<const RankMap> &ranks = nullptr) const;
   /// Of type, shape and layout: what processes compare.
   std::string layoutChecksum() const;
   /// Bytes of the whole tensor.
@@ -157,9 +167,10 @@ public:
   void toHost(void *out) const;
 
   /// The same tensor in another layout: itself if it is so already. Else only
-  /// `ranks` get shards, where given. Throws as `toHost`.
+  /// this process's ranks get shards, where there are others. Throws as
+  /// `toHost`.
   Array relayout(const std::shared_ptr<const Layout> &layout,
-                 const std::vector<int64_t> *ranks = nullptr) const;
+                 const std::shared_ptr<const RankMap> &ranks = nullptr) const;
 
   /// Drops the shards for all handles; reading is an Error from then on, which
   /// says what has become of the array. `fate` is a literal.
@@ -170,10 +181,10 @@ public:
   ArrayContents contents() const;
 
   /// The same, for a step that runs later: memory that is borrowed is copied,
-  /// in a layout, for `ranks` as in `relayout`. With `readsNow` only what is
+  /// in a layout, as in `relayout`. With `readsNow` only what is
   /// not aligned as a program's memory: the step ends before the owner goes on.
   ArrayContents share(const std::shared_ptr<const Layout> &layout,
-                      const std::vector<int64_t> *ranks = nullptr,
+                      const std::shared_ptr<const RankMap> &ranks = nullptr,
                       bool readsNow = false) const;
 
 private:
@@ -188,8 +199,9 @@ private:
 /// What an array has, apart from its handles: what runs steps keeps this.
 class ArrayContents {
 public:
-  bool isLaidOutAs(const std::shared_ptr<const Layout> &layout) const {
-    return type->isLaidOutAs(layout);
+  bool isLaidOutAs(const std::shared_ptr<const Layout> &layout,
+                   const std::shared_ptr<const RankMap> &ranks) const {
+    return type->isLaidOutAs(layout, ranks);
   }
   /// As those of an array.
   const std::shared_ptr<Step> &step() const;

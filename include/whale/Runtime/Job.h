@@ -148,12 +148,6 @@ public:
   virtual void check() const {}
 };
 
-/// The process that runs a rank of a program: ranks are dealt out to processes
-/// in consecutive runs, as even as can be.
-inline int64_t processOfRank(int64_t rank, int64_t ranks, int64_t processes) {
-  return rank * processes / ranks;
-}
-
 /// The host and the port, from 1, of "HOST:PORT"; nothing where it is none.
 /// Brackets go round the colons of an address.
 std::optional<std::pair<std::string, int>>

@@ -60,10 +60,17 @@ struct LoadOptions {
   /// their starts and waits allow, in an order that the seed decides
   /// (docs/runtime.md). Without `network`, and for ranks of one process.
   std::optional<uint64_t> lateSeed;
-  /// The processes that run the program together, one after the other with
-  /// equal shares of the ranks; without it this one runs all ranks. Loading and
-  /// submitting are collective then. Without `network`.
+  /// The processes that run the program together; without it this one runs all
+  /// ranks. Loading and submitting are collective then.
   std::shared_ptr<Job> job;
+  /// Which process of the job runs each rank; by default they are dealt out in
+  /// consecutive runs, as even as can be. Every process has some.
+  std::shared_ptr<const RankMap> ranks = nullptr;
+  /// Programs for equal ranks share these: threads, connections, and memory as
+  /// large as the largest program needs, so that their steps follow one
+  /// another. If set, this one has its own. So has each with a `network` or
+  /// `lateSeed`.
+  bool hasOwnRanks = false;
   /// By default Local for one process, else Ucx; Nccl besides for ranks that
   /// are on GPUs of their own. With Nccl it is an Error where that cannot carry
   /// all.
@@ -125,10 +132,12 @@ struct Submission {
   std::shared_ptr<const StepCosts> costs;
 };
 
-/// A program in memory, with its ranks' threads and arenas. A handle: copies
-/// share them. Its steps follow one another, whichever threads submit them. A
-/// process that is forked has threads and arenas of its own when it first runs
-/// the program.
+/// A program in memory, and its ranks. A handle: copies share them. Its steps
+/// and those of other programs with these ranks (LoadOptions) follow one
+/// another, in the order in which they were submitted, from whichever threads;
+/// where there are several processes, it is the same in all. In a function that
+/// a step calls, others have ranks of their own. A process that is forked has
+/// ranks of its own when it first runs the program.
 class Program {
 public:
   /// Reads and validates a program directory. A process of a job that has no
@@ -156,8 +165,8 @@ public:
   const std::string &plan() const;
 
   /// Hands a step over, to run after those that were handed over before and
-  /// those whose results it takes; waits only where several steps of the
-  /// program are waiting already. One array for each argument, of its shape and
+  /// those whose results it takes; waits only where several steps of these
+  /// ranks are waiting already. One array for each argument, of its shape and
   /// dtype and in any layout: one in the argument's layout is used in place,
   /// another is laid out anew. What the arguments borrow is copied before this
   /// returns. Donated arguments are taken over (`Array::isDonated` afterwards).

@@ -29,6 +29,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <unordered_map>
 
 namespace whale::runtime {
@@ -36,8 +37,10 @@ namespace whale::runtime {
 namespace {
 class CpuDevice : public Device {
 public:
-  CpuDevice(int64_t threads, Transport *transport, int64_t rank)
-      : context(threads), transport(transport), rank(rank) {}
+  CpuDevice(std::shared_ptr<CpuContext> given, Transport *transport,
+            int64_t rank)
+      : shared(std::move(given)), context(*shared), transport(transport),
+        rank(rank) {}
 
   void attachThread() override {
     checkThreads(context.threads);
@@ -80,8 +83,10 @@ public:
 
   void matmul(Queue, const Matmul &matmul, const BufferTable &table) override {
     auto it = matmuls.find(&matmul);
-    if (it == matmuls.end())
+    if (it == matmuls.end()) {
       it = matmuls.try_emplace(&matmul, matmul, context).first;
+      count(it->second.getScratch());
+    }
     const std::vector<void *> &memory = addressesOf(table);
     it->second.run(context, memory[matmul.lhs], memory[matmul.rhs],
                    memory[matmul.out]);
@@ -96,8 +101,10 @@ public:
   void convolution(Queue, const Convolution &convolution,
                    const BufferTable &table) override {
     auto it = convolutions.find(&convolution);
-    if (it == convolutions.end())
+    if (it == convolutions.end()) {
       it = convolutions.try_emplace(&convolution, convolution, context).first;
+      count(it->second.getScratch());
+    }
     const std::vector<void *> &memory = addressesOf(table);
     it->second.run(context, memory[convolution.lhs], memory[convolution.rhs],
                    memory[convolution.out]);
@@ -144,7 +151,9 @@ public:
     return std::max(flops / *peak, bytes / *bandwidth);
   }
 
-  int64_t scratchBytes() const override { return context.scratch.bytes(); }
+  int64_t scratchBytes() const override {
+    return std::accumulate(needed.begin(), needed.end(), int64_t(0));
+  }
 
 private:
   /// Puts the addresses of buffers into `list`.
@@ -158,7 +167,15 @@ private:
       *next++ = memory[buffer];
   }
 
-  CpuContext context;
+  void count(const ScratchSizes &sizes) {
+    for (size_t slot = 0; slot < sizes.size(); ++slot)
+      needed[slot] = std::max(needed[slot], sizes[slot]);
+  }
+
+  const std::shared_ptr<CpuContext> shared;
+  CpuContext &context;
+  /// Of the scratch memory there, what operations of this device need.
+  ScratchSizes::array needed = {};
   Transport *transport;
   int64_t rank;
   /// Addresses to give to kernels.
@@ -212,9 +229,13 @@ int64_t CpuDevice::readInteger(Queue, const BufferTable &table,
   });
 }
 
-std::unique_ptr<Device> createCpuDevice(int64_t threads, Transport *transport,
-                                        int64_t rank) {
-  return std::make_unique<CpuDevice>(threads, transport, rank);
+std::shared_ptr<CpuContext> createCpuContext(int64_t threads) {
+  return std::make_shared<CpuContext>(threads);
+}
+
+std::unique_ptr<Device> createCpuDevice(std::shared_ptr<CpuContext> context,
+                                        Transport *transport, int64_t rank) {
+  return std::make_unique<CpuDevice>(std::move(context), transport, rank);
 }
 
 } // namespace whale::runtime

@@ -52,15 +52,16 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
                        const CudaDeviceOptions &options)
     : gpu(std::move(given)), findKernel(std::move(find)),
       isSynchronous(options.isSynchronous), nccl(options.nccl), rank(rank),
-      cpu(createCpuDevice(options.threads)), pool(*gpu), mirrors(gpu, pool),
+      cpu(createCpuDevice(options.context ? options.context
+                                          : createCpuContext(1))),
+      pool(*gpu), mirrors(gpu, pool),
       transfers(*gpu, pool, program, transport, rank),
       hasPeers(usesNccl(program, nccl, rank)),
-      workspaceBytes(
+      plannedWorkspace(
           program.classes[program.ranks[rank].rankClass].workspaceBytes),
-      productBytes(std::min(workspaceBytes,
+      productBytes(std::min(plannedWorkspace,
                             cuda::workspaceOfProducts(gpu->capability()))),
-      calls(*gpu, workspaceBytes, options.choices), epilogues(*gpu) {
-  takeWorkspace();
+      calls(*gpu, plannedWorkspace, options.choices), epilogues(*gpu) {
   if (cuda::BlasStatus status = gpu->blas.create.function(&blas))
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));
@@ -162,32 +163,45 @@ std::shared_ptr<Buffer> CudaDevice::allocate(MemorySpace space, int64_t bytes) {
   bool isPinned = space == MemorySpace::PinnedHost;
   void *data = isPinned ? gpu->allocatePinned(bytes)
                         : reinterpret_cast<void *>(gpu->allocate(bytes));
-  ranges->emplace(addressOf(data), std::max<int64_t>(bytes, 1));
-  std::shared_ptr<void> memory(
-      data, [gpu = gpu, ranges = ranges, isPinned](void *data) {
-        ranges->erase(addressOf(data));
-        try {
-          gpu->attach();
-        } catch (const Error &) {
-          return;
-        }
-        if (isPinned)
-          gpu->driver.memFreeHost.function(data);
-        else
-          gpu->driver.memFree.function(addressOf(data));
-      });
+  gpu->owned->add(addressOf(data), bytes);
+  std::shared_ptr<void> memory(data, [gpu = gpu, isPinned](void *data) {
+    gpu->owned->remove(addressOf(data));
+    try {
+      gpu->attach();
+    } catch (const Error &) {
+      return;
+    }
+    if (isPinned)
+      gpu->driver.memFreeHost.function(data);
+    else
+      gpu->driver.memFree.function(addressOf(data));
+  });
   return std::make_shared<Buffer>(Buffer{std::move(memory), bytes, true});
 }
 
-void CudaDevice::takeWorkspace() {
-  workspace = allocate(MemorySpace::Device, workspaceBytes);
+/// Recorded graphs name it.
+void CudaDevice::useWorkspace(const std::shared_ptr<Buffer> &memory) {
+  if (memory == workspace)
+    return;
+  gpu->attach();
+  destroyRecordings();
+  workspace = memory;
   calls.setWorkspace(workspace->data.get());
 }
 
-/// Recorded graphs name the workspace, and have memory of their own.
+/// Unless it was given some.
+void CudaDevice::takeWorkspace() {
+  if (!workspace)
+    useWorkspace(allocate(MemorySpace::Device, plannedWorkspace));
+}
+
+/// Recorded graphs have memory of their own.
 void CudaDevice::giveBack() {
   gpu->attach();
-  settle();
+  // Another program may be at work on the streams.
+  for (const Left &run : left)
+    gpu->synchronize(run.end);
+  left.clear();
   destroyRecordings();
   mirrors.giveBack();
   workspace.reset();
@@ -203,8 +217,7 @@ std::shared_ptr<Buffer> CudaDevice::adoptConstants(const void *data,
 
 void CudaDevice::bind(BufferTable &table, std::span<const Region> regions) {
   gpu->attach();
-  if (!workspace)
-    takeWorkspace();
+  takeWorkspace();
   while (!left.empty() && gpu->isReached(left.front().end))
     left.pop_front();
   std::vector<void *> &addresses = addressesOf(table);
@@ -214,11 +227,7 @@ void CudaDevice::bind(BufferTable &table, std::span<const Region> regions) {
     const Region &region = regions[i];
     if (!region.allocation)
       continue;
-    cuda::Address address = addressOf(region.allocation->data.get());
-    auto after = ranges->upper_bound(address);
-    if (after != ranges->begin() &&
-        address < std::prev(after)->first +
-                      static_cast<cuda::Address>(std::prev(after)->second))
+    if (gpu->owned->contains(addressOf(region.allocation->data.get())))
       addresses[i] =
           static_cast<char *>(region.allocation->data.get()) + region.offset;
     else

@@ -24,8 +24,8 @@ struct GpuKernel {
 using FindGpuKernel = std::function<GpuKernel(const KernelLaunch &)>;
 
 struct CudaDeviceOptions {
-  /// Of the processor, for what is computed there.
-  int64_t threads = 1;
+  /// For what is computed on the processor; null for one thread.
+  std::shared_ptr<CpuContext> context = nullptr;
   /// Wait for each operation, so that an error is said of the one that failed.
   bool isSynchronous = false;
   /// The file of algorithms that are chosen by time (Choices.h); empty: the

@@ -11,7 +11,7 @@
 // found or made once: 64 events of each queue in a ring, kernels and calls by
 // instruction, products by the alignment of their operands, and the recorded
 // graphs by the addresses of their buffers, of the last sets of these. All
-// operations use the one workspace that the program plans, one after the other.
+// operations use one workspace, which the program plans, one after the other.
 //
 // Cost: a look-up for each operation, and a call of the driver or of a library
 // for each that is not in a recorded graph (CudaDevice.cpp). On the GPU: the
@@ -36,9 +36,6 @@
 
 namespace whale::runtime {
 
-/// Memory that this device has allocated, by its first address.
-using Ranges = std::map<cuda::Address, int64_t>;
-
 class CudaDevice : public Device {
 public:
   CudaDevice(std::shared_ptr<const cuda::Gpu> gpu,
@@ -61,6 +58,9 @@ public:
       lender.emplace(*gpu, cuda::Lender::Turn::Last, std::move(giveBack));
   }
   void giveBack() override;
+
+  int64_t workspaceBytes() const override { return plannedWorkspace; }
+  void useWorkspace(const std::shared_ptr<Buffer> &memory) override;
 
   std::shared_ptr<Buffer> allocate(MemorySpace space, int64_t bytes) override;
   std::shared_ptr<Buffer> adoptConstants(const void *data,
@@ -102,7 +102,7 @@ public:
                       std::optional<DType> product) override;
   std::string algorithmOf(const Instruction &instruction) const override;
   int64_t scratchBytes() const override {
-    return mirrors.bytes() + workspaceBytes +
+    return mirrors.bytes() + plannedWorkspace +
            (nccl ? nccl->scratchBytes(rank) : 0);
   }
 
@@ -144,7 +144,6 @@ private:
   /// The transfers that it carries, by their numbers.
   std::map<int64_t, Ticket> tickets;
   std::unique_ptr<Device> cpu;
-  std::shared_ptr<Ranges> ranges = std::make_shared<Ranges>();
   cuda::PinnedPool pool;
   cuda::Mirrors mirrors;
   cuda::Transfers transfers;
@@ -177,8 +176,7 @@ private:
   std::unordered_map<const KernelLaunch *, GpuKernel> kernels;
   cuda::BlasHandle blas = nullptr;
   /// Of the compute queue.
-  const int64_t workspaceBytes;
-  /// Null after it was given back, until the next run.
+  const int64_t plannedWorkspace;
   std::shared_ptr<Buffer> workspace;
   /// Of it, what products may use.
   const int64_t productBytes;

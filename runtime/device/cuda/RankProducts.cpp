@@ -222,6 +222,7 @@ std::string CudaDevice::algorithmOf(const Instruction &instruction) const {
 double CudaDevice::leastSeconds(double flops, double bytes,
                                 std::optional<DType> product) {
   gpu->attach();
+  takeWorkspace();
   if (!bandwidth) {
     int64_t size = int64_t(gpu->multiprocessors()) << 20;
     auto from = allocate(MemorySpace::Device, size),

@@ -20,10 +20,12 @@
 // the lock. One lock guards all state; under it a rank visits all its peers
 // when it reaches a transfer, and in an all-reduce twice more: quadratic in the
 // ranks of a group. A rank that waits is woken once for each thing that it can
-// do. `reset`, before each run, visits all members of all channels.
+// do. `reset`, before each run, visits all members of all channels where the
+// run before did not come to its end.
 //
 //===----------------------------------------------------------------------===//
 
+#include "transport/ChannelNumbers.h"
 #include "transport/local/Member.h"
 
 #include <algorithm>
@@ -31,6 +33,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 namespace whale::runtime {
 
@@ -42,9 +45,10 @@ using Lock = std::unique_lock<std::mutex>;
 
 class LocalTransport : public Transport {
 public:
-  LocalTransport(const format::Program &program, const Network &network);
+  LocalTransport(size_t ranks, const Network &network);
 
-  int64_t addChannel(std::shared_ptr<const Collective> collective) override;
+  int64_t addChannels(const Channels &channels, int64_t end) override;
+  void dropChannels(int64_t first) override { numbers.drop(first); }
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
   bool test(int64_t rank, const Ticket &ticket) override;
@@ -92,31 +96,31 @@ private:
   void progress(Lock &lock, Rank &rank);
   void block(Lock &lock, Rank &rank);
   void sleep(Lock &lock, Rank &rank, double end);
-  [[noreturn]] static void failStuck();
+  [[noreturn]] void failStuck();
 
   /// Seconds since the start of the run; 0 without a network.
   double now() const {
-    if (!hasNetwork)
+    if (!network)
       return 0;
     return std::chrono::duration<double>(Clock::now() - origin).count();
   }
   /// When a transfer that has left the queue ends on the links.
   double endOf(const Rank &rank, const Ticket &ticket) const {
-    return hasNetwork ? rank.ends.at(ticket.number) : 0;
+    return network ? rank.ends.at(ticket.number) : 0;
   }
 
   /// The number of a local slice, which waits for nobody and has no place in
   /// the queue.
   static constexpr int64_t atOnce = -1;
 
-  const bool hasNetwork;
+  const Network network;
   std::mutex mutex;
   std::atomic<bool> stopped = false;
+  /// Whether ranks may have left channels in the middle of a transfer.
+  bool isBroken = false;
   Clock::time_point origin;
+  ChannelNumbers numbers;
   std::unordered_map<int64_t, Channel> channels;
-  /// Those that were added: by number, from `firstAdded` on.
-  std::vector<std::shared_ptr<const Collective>> added;
-  const int64_t firstAdded;
   std::vector<std::unique_ptr<Rank>> ranks;
   /// Ranks that are running or sleeping.
   size_t awake = 0;
@@ -131,19 +135,10 @@ Ticket Transport::startMessages(int64_t rank, std::span<const RankMessage>,
               " exchanges messages with ranks of its process");
 }
 
-int64_t firstFree(const format::Program &program) {
-  int64_t read =
-      program.channels.empty() ? 0 : program.channels.rbegin()->first + 1;
-  return std::max(read, program.unreadChannelEnd);
-}
-
-LocalTransport::LocalTransport(const format::Program &program,
-                               const Network &network)
-    : hasNetwork(network != nullptr), firstAdded(firstFree(program)) {
-  for (size_t i = 0; i < program.ranks.size(); ++i)
+LocalTransport::LocalTransport(size_t count, const Network &network)
+    : network(network) {
+  for (size_t i = 0; i < count; ++i)
     ranks.push_back(std::make_unique<Rank>());
-  for (const auto &[number, collective] : program.channels)
-    channels.try_emplace(number, *collective, network);
   reset();
 }
 
@@ -174,7 +169,7 @@ void LocalTransport::reach(Rank &rank) {
 
 void LocalTransport::leave(Rank &rank) {
   const Member &member = *rank.head();
-  if (hasNetwork)
+  if (network)
     rank.ends[rank.left] = rank.linksFree = member.begins + member.linkSeconds;
   rank.queue.pop_front();
   ++rank.left;
@@ -247,6 +242,7 @@ void LocalTransport::progress(Lock &lock, Rank &rank) {
 }
 
 void LocalTransport::failStuck() {
+  isBroken = true;
   throw Error("the ranks wait for one another and none can go on: they "
               "execute different collectives");
 }
@@ -272,12 +268,11 @@ void LocalTransport::sleep(Lock &lock, Rank &rank, double end) {
   rank.state = State::Running;
 }
 
-int64_t
-LocalTransport::addChannel(std::shared_ptr<const Collective> collective) {
-  int64_t number = firstAdded + static_cast<int64_t>(added.size());
-  channels.try_emplace(number, *collective, nullptr);
-  added.push_back(std::move(collective));
-  return number;
+int64_t LocalTransport::addChannels(const Channels &added, int64_t end) {
+  int64_t first = numbers.add(added, end);
+  for (const auto &[number, collective] : added)
+    channels.try_emplace(first + number, *collective, network);
+  return first;
 }
 
 Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,
@@ -352,7 +347,7 @@ void LocalTransport::finish(int64_t rank) {
 
 void LocalTransport::abort() {
   Lock lock(mutex);
-  stopped = true;
+  stopped = isBroken = true;
   for (const auto &rank : ranks)
     rank->wake.notify_all();
 }
@@ -363,8 +358,10 @@ void LocalTransport::reset() {
   origin = Clock::now();
   awake = ranks.size();
   changed.clear();
-  for (auto &[number, channel] : channels)
-    channel.reset();
+  numbers.clean([this](int64_t number) { channels.erase(number); });
+  if (std::exchange(isBroken, false))
+    for (auto &[number, channel] : channels)
+      channel.reset();
   for (const auto &rank : ranks) {
     rank->state = State::Running;
     rank->queue.clear();
@@ -374,9 +371,9 @@ void LocalTransport::reset() {
   }
 }
 
-std::unique_ptr<Transport> createLocalTransport(const format::Program &program,
+std::unique_ptr<Transport> createLocalTransport(size_t ranks,
                                                 const Network &network) {
-  return std::make_unique<LocalTransport>(program, network);
+  return std::make_unique<LocalTransport>(ranks, network);
 }
 
 } // namespace whale::runtime

@@ -32,6 +32,7 @@
 
 #include "transport/message/MessageTransport.h"
 
+#include "transport/ChannelNumbers.h"
 #include "transport/LinkTimes.h"
 #include "transport/message/LinkClock.h"
 #include "transport/message/Transfer.h"
@@ -57,12 +58,12 @@ using Lock = std::unique_lock<std::mutex>;
 
 class MessageTransport : public Transport {
 public:
-  MessageTransport(const format::Program &program,
-                   const std::vector<int64_t> &processOfRank, int64_t process,
-                   std::unique_ptr<Mover> mover, const Network &network);
+  MessageTransport(const RankMap &map, std::unique_ptr<Mover> mover,
+                   const Network &network);
   ~MessageTransport() override;
 
-  int64_t addChannel(std::shared_ptr<const Collective> collective) override;
+  int64_t addChannels(const Channels &channels, int64_t end) override;
+  void dropChannels(int64_t first) override { numbers.drop(first); }
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
   Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
@@ -117,12 +118,11 @@ private:
   bool isUnderWay() const;
   void leave(Rank &rank);
   bool isOver(const Rank &rank, const Ticket &ticket) const;
+  std::string nameOf(const Part &part) const;
   void checkPeers(const Part &part);
   void fail(const std::string &what);
 
-  const format::Program &program;
-  /// Channels that the program does not have.
-  std::vector<std::shared_ptr<const Collective>> added;
+  ChannelNumbers numbers;
   const Network network;
   const std::unique_ptr<Mover> mover;
   const Addresses addresses;
@@ -149,17 +149,16 @@ private:
 };
 } // namespace
 
-MessageTransport::MessageTransport(const format::Program &program,
-                                   const std::vector<int64_t> &given,
-                                   int64_t process,
+MessageTransport::MessageTransport(const RankMap &map,
                                    std::unique_ptr<Mover> givenMover,
                                    const Network &network)
-    : program(program), network(network), mover(std::move(givenMover)),
-      addresses(given, firstFree(program), mover->maxTag()),
+    : network(network), mover(std::move(givenMover)),
+      addresses(map.processOf, mover->maxTag()),
       isDriven(!mover->isWatchable()) {
-  for (int64_t where : given)
-    ranks.push_back(where == process ? std::make_unique<Rank>(*mover, addresses)
-                                     : nullptr);
+  for (size_t rank = 0; rank < map.processOf.size(); ++rank)
+    ranks.push_back(map.isLocal(rank)
+                        ? std::make_unique<Rank>(*mover, addresses)
+                        : nullptr);
   thread = std::thread([this] { work(); });
 }
 
@@ -177,23 +176,17 @@ MessageTransport::~MessageTransport() {
 const Part &MessageTransport::partOf(int64_t rank, int64_t channel) {
   std::unique_ptr<Part> &part = ranks[rank]->parts[channel];
   if (!part) {
-    int64_t other = channel - firstFree(program);
-    const Collective &collective =
-        other < 0 ? *program.channels.at(channel) : *added.at(other);
+    const Collective &collective = numbers.at(channel);
     part = std::make_unique<Part>(collective, channel, rank);
-    if (network && other < 0)
+    if (network)
       part->linkSeconds = linkSeconds(collective, network).at(rank);
   }
   return *part;
 }
 
-int64_t
-MessageTransport::addChannel(std::shared_ptr<const Collective> collective) {
-  added.push_back(std::move(collective));
-  int64_t last = firstFree(program) + static_cast<int64_t>(added.size()) - 1;
-  if (!addresses.hasTags(last + 1))
-    throw Error("there are more channels than messages can name");
-  return last;
+int64_t MessageTransport::addChannels(const Channels &channels, int64_t end) {
+  addresses.checkTags(numbers.end(), end);
+  return numbers.add(channels, end);
 }
 
 Ticket MessageTransport::start(int64_t rank, int64_t channel, const void *src,
@@ -319,6 +312,11 @@ void MessageTransport::reset() {
       rank->ends.clear();
       rank->exchanges.clear();
     }
+  numbers.clean([this](int64_t number) {
+    for (const auto &rank : ranks)
+      if (rank)
+        rank->parts.erase(number);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -339,6 +337,14 @@ bool MessageTransport::takePosts() {
   return true;
 }
 
+/// "all_reduce 3", by the number in the program.
+std::string MessageTransport::nameOf(const Part &part) const {
+  const std::string &kind = part.collective.kind;
+  return part.hasChannel()
+             ? kind + " " + std::to_string(numbers.givenOf(part.channel))
+             : kind;
+}
+
 /// Throws where no message can come from a rank that a part waits for. Whoever
 /// watches the processes knows more about why one ended, and is given the time
 /// to say so first.
@@ -352,7 +358,7 @@ void MessageTransport::checkPeers(const Part &part) {
       lossSeen = Clock::now();
     if (Clock::now() - *lossSeen > patience)
       throw Error("rank " + std::to_string(part.rank) + " waits in " +
-                  part.name() + " for rank " + std::to_string(peer) +
+                  nameOf(part) + " for rank " + std::to_string(peer) +
                   " of process " + std::to_string(addresses.processOf(peer)) +
                   ", which cannot be reached any more: " + loss);
   }
@@ -500,11 +506,10 @@ void MessageTransport::work() {
   settled.notify_all();
 }
 
-std::unique_ptr<Transport> createMessageTransport(
-    const format::Program &program, const std::vector<int64_t> &processOfRank,
-    int64_t process, std::unique_ptr<Mover> mover, const Network &network) {
-  return std::make_unique<MessageTransport>(program, processOfRank, process,
-                                            std::move(mover), network);
+std::unique_ptr<Transport> createMessageTransport(const RankMap &map,
+                                                  std::unique_ptr<Mover> mover,
+                                                  const Network &network) {
+  return std::make_unique<MessageTransport>(map, std::move(mover), network);
 }
 
 } // namespace whale::runtime

@@ -12,17 +12,15 @@
 #include "transport/Transport.h"
 #include "transport/message/Mover.h"
 #include "whale/Runtime/Network.h"
+#include "whale/Runtime/RankMap.h"
 
 namespace whale::runtime {
 
 /// A transport between the ranks of several processes, of which each has one.
-/// `processOfRank`: by rank; only the ranks of `process` are used here.
-/// `program` outlives the transport. With a network, a transfer ends when its
-/// time on those links has passed, too; channels that are added take none.
+/// Of the ranks of `map` only the local ones are used here. With a network, a
+/// transfer ends when its time on those links has passed, too.
 std::unique_ptr<Transport>
-createMessageTransport(const format::Program &program,
-                       const std::vector<int64_t> &processOfRank,
-                       int64_t process, std::unique_ptr<Mover> mover,
+createMessageTransport(const RankMap &map, std::unique_ptr<Mover> mover,
                        const Network &network = nullptr);
 
 } // namespace whale::runtime

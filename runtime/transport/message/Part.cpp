@@ -88,10 +88,7 @@ Part::Part(int64_t rank, std::span<const RankMessage> given,
   peers.assign(others.begin(), others.end());
 }
 
-std::string Part::name() const {
-  bool hasChannel = channel != Ticket::ofMessages;
-  return collective.kind + (hasChannel ? " " + std::to_string(channel) : "");
-}
+bool Part::hasChannel() const { return channel != Ticket::ofMessages; }
 
 void Part::addAllReduce() {
   group = {rank};

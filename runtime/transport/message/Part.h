@@ -61,8 +61,7 @@ struct Part {
   Part(const Part &) = delete;
   Part &operator=(const Part &) = delete;
 
-  /// For errors: kind and number of the channel.
-  std::string name() const;
+  bool hasChannel() const;
 
   /// Copies the elements of a message that the rank sends to `to`, from its
   /// source.

@@ -25,9 +25,7 @@ enum class MessageKind : Mover::Tag { Data, Result, Delay };
 /// a channel.
 class Addresses {
 public:
-  /// Throws Error where `maxTag` is too small for `channels`.
-  Addresses(std::vector<int64_t> processOfRank, int64_t channels,
-            Mover::Tag maxTag);
+  Addresses(std::vector<int64_t> processOfRank, Mover::Tag maxTag);
 
   int64_t processOf(int64_t rank) const { return process[rank]; }
   /// Of a channel from 0, and less than the number of them, or of
@@ -39,7 +37,8 @@ public:
     tag = tag << rankBits | local[from];
     return tag << rankBits | local[to];
   }
-  bool hasTags(int64_t channels) const { return channels < mostChannels; }
+  /// Throws Error where so many channels cannot be named beside others.
+  void checkTags(int64_t others, int64_t channels) const;
 
 private:
   /// By rank; and its number among the ranks of its process.

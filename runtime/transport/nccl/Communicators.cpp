@@ -1,4 +1,4 @@
-//===- Communicators.cpp - NCCL's communicators of a program --------------===//
+//===- Communicators.cpp - NCCL's communicators of ranks ------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // In: groups of ranks, and groups of sends and receives between them. Out:
-// calls of NCCL. A communicator is known by its group's address. Processes tell
-// each other, as text, which GPU each of their ranks is on, and the names of
-// the communicators whose first rank they have. Each call of NCCL returns at
-// once; how far a communicator is has to be asked for (ready).
+// calls of NCCL. A communicator is known by its group, and made once, whichever
+// transports need it. Processes tell each other, as text, which GPU each of
+// their ranks is on, and the names of the communicators whose first rank they
+// have. Each call of NCCL returns at once; how far a communicator is has to be
+// asked for (ready).
 //
 // Cost: connecting exchanges two texts between all processes, and makes one
 // communicator after the other, each of which waits for its ranks. A group of
@@ -26,6 +27,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -59,7 +61,12 @@ static void keepFirstError(cuda::NcclStatus &status, cuda::NcclStatus next) {
     status = next;
 }
 
-std::vector<std::string> Communicators::gpuOfRanks() const {
+Communicators::Communicators(const cuda::Libraries &libraries,
+                             std::vector<std::shared_ptr<cuda::Gpu>> given,
+                             Exchange givenExchange)
+    : libraries(libraries), gpus(std::move(given)),
+      exchange(std::move(givenExchange)), gpuOfRank(gpus.size()),
+      ofRank(gpus.size()), scratches(gpus.size()) {
   // NCCL takes processes that are told different ones for different hosts, so
   // that they may share a GPU.
   std::string_view host;
@@ -70,15 +77,42 @@ std::vector<std::string> Communicators::gpuOfRanks() const {
     if (gpus[rank])
       mine << rank << ' ' << hexOf(gpus[rank]->id().bytes) << '-' << hexOf(host)
            << '\n';
-  std::vector<std::string> all(gpus.size());
-  forEachLine(exchange(mine.str()),
-              [&](size_t rank, const std::string &id) { all.at(rank) = id; });
-  return all;
+  forEachLine(exchange(mine.str()), [&](size_t rank, const std::string &id) {
+    gpuOfRank.at(rank) = id;
+  });
 }
 
-void Communicators::connect(const Groups &groups) {
+Communicators::~Communicators() {
+  end();
+  for (size_t rank = 0; rank < gpus.size(); ++rank)
+    if (scratches[rank].data && gpus[rank]->tryAttach())
+      gpus[rank]->driver.memFree.function(
+          cuda::addressOf(scratches[rank].data));
+}
+
+void Communicators::reserve(int64_t rank, int64_t bytes) {
+  auto &[data, size] = scratches[rank];
+  if (bytes <= size)
+    return;
+  gpus[rank]->attach();
+  if (data) {
+    gpus[rank]->synchronize(gpus[rank]->communication);
+    gpus[rank]->driver.memFree.function(cuda::addressOf(data));
+    data = nullptr;
+    size = 0;
+  }
+  data = reinterpret_cast<char *>(gpus[rank]->allocate(bytes));
+  size = bytes;
+}
+
+void Communicators::connect(const Groups &wanted) {
+  Groups groups;
+  std::ranges::set_difference(wanted, connected,
+                              std::inserter(groups, groups.end()));
   if (groups.empty())
     return;
+  // Also those that are not complete have to be ended.
+  connected.insert(groups.begin(), groups.end());
   if (std::ranges::any_of(gpus, [](const auto &gpu) { return gpu != nullptr; }))
     nccl = &cuda::openNccl(libraries);
   std::ostringstream mine;
@@ -109,7 +143,7 @@ void Communicators::connect(const Groups &groups) {
       if (!gpus[group[i]])
         continue;
       gpus[group[i]]->attach();
-      cuda::Communicator &place = ofRank[group[i]][&group];
+      cuda::Communicator &place = ofRank[group[i]][group];
       places.push_back(&place);
       cuda::CommunicatorConfig config;
       keepFirstError(status, nccl->commInitRankConfig.function(
@@ -172,7 +206,7 @@ void Communicators::put(int64_t rank, const Group &group, int64_t channel,
     std::erase_if(*list, [](const Message &each) { return each.bytes == 0; });
   if (sends.empty() && receives.empty())
     return;
-  cuda::Communicator communicator = ofRank[rank].at(&group);
+  cuda::Communicator communicator = ofRank[rank].at(group);
   cuda::Stream stream = gpus[rank]->communication;
   auto memberOf = [&](int64_t peer) {
     return static_cast<int>(std::ranges::find(group, peer) - group.begin());
@@ -225,6 +259,7 @@ cuda::NcclStatus Communicators::state() const {
 }
 
 void Communicators::end() {
+  connected.clear();
   constexpr std::chrono::seconds patience(5);
   if (!stop && !state()) {
     // All of them, before one is waited for: a rank's ends with its peers'.

@@ -1,4 +1,4 @@
-//===- Communicators.h - NCCL's communicators of a program ------*- C++ -*-===//
+//===- Communicators.h - NCCL's communicators of ranks ----------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -27,22 +27,27 @@ struct Message {
 /// for longer than `stop` is false: then they throw Aborted.
 class Communicators {
 public:
-  /// `gpus` by rank, null for those that are not here.
+  /// `gpus` by rank, null for those that are not here. Collective.
   Communicators(const cuda::Libraries &libraries,
-                std::vector<std::shared_ptr<cuda::Gpu>> gpus, Exchange exchange)
-      : libraries(libraries), gpus(std::move(gpus)),
-        exchange(std::move(exchange)), ofRank(this->gpus.size()) {}
+                std::vector<std::shared_ptr<cuda::Gpu>> gpus,
+                Exchange exchange);
+  ~Communicators();
 
   const std::vector<std::shared_ptr<cuda::Gpu>> &localGpus() const {
     return gpus;
   }
   /// By rank of all processes, what tells its GPU from others; empty where it
-  /// is on none. Collective.
-  std::vector<std::string> gpuOfRanks() const;
+  /// is on none.
+  const std::vector<std::string> &gpuOfRanks() const { return gpuOfRank; }
 
-  /// Makes one for each group, in their order. Collective; the groups stay.
-  /// Where it throws, those that were made are still to be ended.
+  /// Makes one for each group that has none, in their order. Collective where
+  /// there is such a group. Where it throws, those that were made are still to
+  /// be ended.
   void connect(const Groups &groups);
+  /// Memory of a rank's GPU that one transfer after the other uses, at least so
+  /// much of it; the rank is not at work. What was there is nobody's then.
+  void reserve(int64_t rank, int64_t bytes);
+  char *scratch(int64_t rank) const { return scratches[rank].data; }
   /// Ends all that are here, on any thread: in order if nothing was stopped and
   /// the other ranks do the same within seconds, else as `abandon` does.
   void end();
@@ -87,7 +92,16 @@ private:
   const cuda::Nccl *nccl = nullptr;
   const std::vector<std::shared_ptr<cuda::Gpu>> gpus;
   const Exchange exchange;
-  std::vector<std::map<const Group *, cuda::Communicator>> ofRank;
+  std::vector<std::string> gpuOfRank;
+  /// By rank. A group has one in all its ranks or in none.
+  std::vector<std::map<Group, cuda::Communicator>> ofRank;
+  /// Those that have communicators in any process.
+  Groups connected;
+  struct Scratch {
+    char *data = nullptr;
+    int64_t bytes = 0;
+  };
+  std::vector<Scratch> scratches;
 };
 
 } // namespace whale::runtime::nccl

@@ -15,8 +15,8 @@
 // sends each member its slice, reduces there, and sends the results to
 // everyone: in all 2 (n - 1) / n times the data, the least for n ranks.
 //
-// A communicator of each list of ranks in the program's table, as far as these
-// are on GPUs of their own, is made in the table's order. Only one stream of a
+// A communicator of each list of ranks in the channels' tables, as far as these
+// are on GPUs of their own, is made in the lists' order. Only one stream of a
 // rank uses them, so that none waits for another in a circle.
 //
 // Whoever waits for the GPU asks whether the run was aborted, or NCCL has
@@ -24,7 +24,8 @@
 // aborted, the last ones `settle` does; `reset` makes new ones.
 //
 // Costs: memory on the GPU for what the largest transfer stages, taken when the
-// program is loaded; an all-reduce stages at most `chunkBytes` at a time.
+// transport is made, for all transports of the ranks once; an all-reduce stages
+// at most `chunkBytes` at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +79,7 @@ struct Rank {
   const int64_t number;
   cuda::BoxKernels kernels;
   std::map<int64_t, std::unique_ptr<Lane>> lanes;
-  /// Used by one transfer after the other, in the order of the stream.
-  char *scratch = nullptr;
+  /// What its transfers need of the ranks' scratch memory.
   int64_t scratchBytes = 0;
   std::deque<Open> open;
   std::vector<cuda::EventHandle> unused;
@@ -89,23 +89,19 @@ struct Rank {
 };
 
 Rank::~Rank() {
-  gpu->watch = nullptr;
   if (!gpu->tryAttach())
     return; // the process ends, or the GPU is lost
   for (const Open &transfer : open)
     unused.push_back(transfer.done);
   for (cuda::EventHandle event : unused)
     gpu->driver.eventDestroy.function(event);
-  if (scratch)
-    gpu->driver.memFree.function(cuda::addressOf(scratch));
 }
 
 class Implementation : public NcclTransport {
 public:
-  Implementation(const format::Program &program,
-                 std::vector<std::shared_ptr<cuda::Gpu>> gpus,
-                 const cuda::Libraries &libraries, Exchange exchange);
-  ~Implementation() override { communicators.end(); }
+  Implementation(const Channels &channels,
+                 std::shared_ptr<nccl::Communicators> communicators);
+  ~Implementation() override;
 
   bool carries(int64_t channel) const override {
     return carried.contains(channel);
@@ -113,9 +109,10 @@ public:
   const std::string &refusal() const override { return refused; }
   bool hasSharedGpus() const override { return areShared; }
   void connect() override;
-  int64_t addChannel(std::shared_ptr<const Collective>) override {
-    throw Error("NCCL has the program's channels only");
+  int64_t addChannels(const Channels &, int64_t) override {
+    throw Error("NCCL has the channels only that it was made with");
   }
+  void dropChannels(int64_t) override {}
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
   bool test(int64_t rank, const Ticket &ticket) override;
@@ -130,13 +127,15 @@ public:
     return ranks[rank]->scratchBytes;
   }
   void finish(int64_t) override {}
-  void abort() override { communicators.stop = true; }
-  bool aborted() const override { return communicators.stop; }
+  void abort() override { communicators->stop = true; }
+  bool aborted() const override { return communicators->stop; }
   bool settle() override;
   void reset() override;
 
 private:
   void findChannels();
+  void watchAll();
+  void endWatch();
   void prepare(Rank &rank);
   void watch(Rank &rank);
   void stopIfAborted(Rank &rank);
@@ -148,29 +147,26 @@ private:
   void exchange(Rank &rank, const Lane &lane, std::vector<Message> sends,
                 std::vector<Message> receives) {
     if (lane.group)
-      communicators.put(rank.number, *lane.group, lane.part.channel,
-                        std::move(sends), std::move(receives));
+      communicators->put(rank.number, *lane.group, lane.part.channel,
+                         std::move(sends), std::move(receives));
   }
   Open &find(Rank &rank, const Ticket &ticket);
 
-  const format::Program &program;
-  nccl::Communicators communicators;
+  const Channels channels;
+  const std::shared_ptr<nccl::Communicators> communicators;
   /// In their order; only those that are on GPUs.
   Groups groups;
   std::set<int64_t> carried;
   std::string refused;
-  bool areShared = false;
+  bool areShared = false, isWatching = false;
   /// Null for those that are not here.
   std::vector<std::unique_ptr<Rank>> ranks;
 };
 
-Implementation::Implementation(const format::Program &program,
-                               std::vector<std::shared_ptr<cuda::Gpu>> gpus,
-                               const cuda::Libraries &libraries,
-                               Exchange exchange)
-    : program(program),
-      communicators(libraries, std::move(gpus), std::move(exchange)) {
-  for (const std::shared_ptr<cuda::Gpu> &gpu : communicators.localGpus()) {
+Implementation::Implementation(const Channels &given,
+                               std::shared_ptr<nccl::Communicators> shared)
+    : channels(given), communicators(std::move(shared)) {
+  for (const std::shared_ptr<cuda::Gpu> &gpu : communicators->localGpus()) {
     auto number = static_cast<int64_t>(ranks.size());
     ranks.push_back(gpu ? std::make_unique<Rank>(gpu, number) : nullptr);
   }
@@ -178,6 +174,12 @@ Implementation::Implementation(const format::Program &program,
   for (std::unique_ptr<Rank> &rank : ranks)
     if (rank)
       prepare(*rank);
+  watchAll();
+}
+
+Implementation::~Implementation() { endWatch(); }
+
+void Implementation::watchAll() {
   for (std::unique_ptr<Rank> &rank : ranks)
     if (rank)
       rank->gpu->watch = [this, rank = rank.get()](bool isWaiting) {
@@ -186,6 +188,16 @@ Implementation::Implementation(const format::Program &program,
         else
           rank->awaited = -1;
       };
+  isWatching = true;
+}
+
+/// Another transport may watch the same GPUs then.
+void Implementation::endWatch() {
+  if (!std::exchange(isWatching, false))
+    return;
+  for (std::unique_ptr<Rank> &rank : ranks)
+    if (rank)
+      rank->gpu->watch = nullptr;
 }
 
 /// Why ranks are not on GPUs of their own; empty if they are.
@@ -222,11 +234,11 @@ std::string reductionOf(const Collective &collective) {
 
 /// Which groups and channels go this way.
 void Implementation::findChannels() {
-  std::vector<std::string> gpuOfRank = communicators.gpuOfRanks();
+  const std::vector<std::string> &gpuOfRank = communicators->gpuOfRanks();
   std::set<std::string> gpus;
   for (const std::string &gpu : gpuOfRank)
     areShared |= !gpu.empty() && !gpus.insert(gpu).second;
-  for (const auto &[number, collective] : program.channels) {
+  for (const auto &[number, collective] : channels) {
     std::string why = reductionOf(*collective);
     for (const Group &group : collective->groups)
       if (why.empty())
@@ -251,7 +263,7 @@ void Implementation::findChannels() {
 void Implementation::prepare(Rank &rank) {
   rank.gpu->attach();
   for (int64_t channel : carried) {
-    const Collective &collective = *program.channels.at(channel);
+    const Collective &collective = *channels.at(channel);
     if (!std::ranges::count(collective.participants, rank.number))
       continue;
     auto &lane = rank.lanes[channel];
@@ -276,8 +288,7 @@ void Implementation::prepare(Rank &rank) {
       rank.kernels.prepare(collective.dtype, collective.reduction);
   }
   if (rank.scratchBytes)
-    rank.scratch =
-        reinterpret_cast<char *>(rank.gpu->allocate(rank.scratchBytes));
+    communicators->reserve(rank.number, rank.scratchBytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -289,19 +300,19 @@ void Implementation::watch(Rank &rank) {
   stopIfAborted(rank);
   dropDone(rank);
   rank.awaited = rank.open.empty() ? -1 : rank.open.front().channel;
-  communicators.check(rank.number, awaited(rank.number));
+  communicators->check(rank.number, awaited(rank.number));
 }
 
 void Implementation::stopIfAborted(Rank &rank) {
   if (!aborted())
     return;
-  communicators.abandon({{rank.number}});
+  communicators->abandon({{rank.number}});
   throw Aborted();
 }
 
 void Implementation::connect() {
   try {
-    communicators.connect(groups);
+    communicators->connect(groups);
   } catch (...) {
     abort();
     throw;
@@ -310,13 +321,15 @@ void Implementation::connect() {
 
 bool Implementation::settle() {
   if (aborted())
-    communicators.end();
+    communicators->end();
+  endWatch();
   return true;
 }
 
 void Implementation::reset() {
   settle();
-  bool wasAborted = communicators.stop.exchange(false);
+  watchAll();
+  communicators->stop = false;
   for (std::unique_ptr<Rank> &rank : ranks) {
     if (!rank)
       continue;
@@ -326,8 +339,8 @@ void Implementation::reset() {
     rank->starts = 0;
     rank->awaited = -1;
   }
-  if (wasAborted)
-    connect();
+  // Others may have ended all.
+  connect();
 }
 
 //===----------------------------------------------------------------------===//
@@ -343,7 +356,7 @@ void Implementation::reduceTerms(Rank &rank, const Lane &lane, const char *own,
   Shape shape = {count}, origin = {0};
   int64_t pitch = aligned(count * byteSize(collective.dtype));
   std::vector<BoxSource> terms;
-  const char *next = rank.scratch;
+  const char *next = communicators->scratch(rank.number);
   for (size_t i = 0; i < part.group.size(); ++i) {
     bool isOwn = i == part.position;
     terms.push_back({isOwn ? own : next, &shape, &origin});
@@ -365,7 +378,7 @@ void Implementation::reduceAll(Rank &rank, const Lane &lane, const char *src,
   }
   auto toScratch = [&](int64_t elements) {
     std::vector<Message> receives;
-    char *next = rank.scratch;
+    char *next = communicators->scratch(rank.number);
     for (int64_t peer : part.peers) {
       receives.push_back({peer, next, elements * bytes});
       next += aligned(elements * bytes);
@@ -417,9 +430,10 @@ void Implementation::put(Rank &rank, const Lane &lane, const char *src,
   if (collective.isAllReduce())
     return reduceAll(rank, lane, src, dst);
   cuda::Stream stream = rank.gpu->communication;
+  char *scratch = communicators->scratch(rank.number);
   auto placeOf = [&](const Part::Message &message, const char *buffer) {
     return message.direct ? buffer + *message.direct
-                          : rank.scratch + message.staging;
+                          : scratch + message.staging;
   };
   std::vector<Message> sends, receives;
   for (const Part::Message &message : part.sends) {
@@ -431,8 +445,8 @@ void Implementation::put(Rank &rank, const Lane &lane, const char *src,
     for (const Part::Piece &piece : message.pieces) {
       BoxSource source = {src, &extents, piece.start};
       rank.kernels.run(collective.dtype, std::nullopt,
-                       rank.scratch + message.staging + piece.offset,
-                       *piece.size, origin, *piece.size, {&source, 1}, stream);
+                       scratch + message.staging + piece.offset, *piece.size,
+                       origin, *piece.size, {&source, 1}, stream);
     }
   }
   for (const Part::Message &message : part.receives)
@@ -519,13 +533,18 @@ Traffic Implementation::wait(int64_t number, const Ticket &ticket) {
 
 } // namespace
 
-std::unique_ptr<NcclTransport>
-createNcclTransport(const format::Program &program,
+std::shared_ptr<nccl::Communicators>
+createCommunicators(const cuda::Libraries &libraries,
                     std::vector<std::shared_ptr<cuda::Gpu>> gpus,
-                    const cuda::Libraries &libraries,
-                    const Exchange &exchange) {
-  return std::make_unique<Implementation>(program, std::move(gpus), libraries,
-                                          exchange);
+                    Exchange exchange) {
+  return std::make_shared<nccl::Communicators>(libraries, std::move(gpus),
+                                               std::move(exchange));
+}
+
+std::unique_ptr<NcclTransport>
+createNcclTransport(const Channels &channels,
+                    std::shared_ptr<nccl::Communicators> communicators) {
+  return std::make_unique<Implementation>(channels, std::move(communicators));
 }
 
 } // namespace whale::runtime

@@ -22,9 +22,14 @@ struct TransferError : Error {
   const int64_t channel;
 };
 
-/// A transport whose buffers are in the memory of the ranks' GPUs. `start` puts
-/// the rank's part on its communication stream, behind what is there. It has
-/// the program's channels only.
+namespace nccl {
+class Communicators;
+} // namespace nccl
+
+/// A transport of some channels whose buffers are in the memory of the ranks'
+/// GPUs. `start` puts the rank's part on its communication stream, behind what
+/// is there. Several may have the same ranks, if one is used at a time, from
+/// `reset` to `settle`; an abort is for all.
 class NcclTransport : public Transport {
 public:
   /// Whether a channel goes this way: each rank that exchanges data in it is on
@@ -50,13 +55,18 @@ public:
   virtual int64_t scratchBytes(int64_t rank) const = 0;
 };
 
-/// `gpus`: by rank, null for those of other processes and those that are on no
-/// GPU. Collective where `exchange` is. `program` and the tables outlive the
-/// transport. Throws Error.
-std::unique_ptr<NcclTransport>
-createNcclTransport(const format::Program &program,
+/// What the ranks of several transports use together. `gpus`: by rank, null for
+/// those of other processes and those that are on no GPU. Collective where
+/// `exchange` is. The libraries outlive it. Throws Error.
+std::shared_ptr<nccl::Communicators>
+createCommunicators(const cuda::Libraries &libraries,
                     std::vector<std::shared_ptr<cuda::Gpu>> gpus,
-                    const cuda::Libraries &libraries, const Exchange &exchange);
+                    Exchange exchange);
+
+/// Throws Error.
+std::unique_ptr<NcclTransport>
+createNcclTransport(const Channels &channels,
+                    std::shared_ptr<nccl::Communicators> communicators);
 
 } // namespace whale::runtime
 

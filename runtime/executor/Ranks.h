@@ -1,0 +1,255 @@
+//===- Ranks.h - What programs share ----------------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What belongs to a rank and not to a program: its thread, its GPU, its arena,
+// its place in the transport between all ranks, NCCL's communicators. Programs
+// for equal ranks (RanksOptions) share them, and their steps follow one another
+// in one queue: what they keep in memory together is what the largest needs.
+//
+// Cost: threads and a transport are made once, whichever programs come. An
+// arena is as large as the largest program that has run needs; a larger one
+// replaces it, after which programs find their buffers anew.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_RUNTIME_EXECUTOR_RANKS_H
+#define WHALE_RUNTIME_EXECUTOR_RANKS_H
+
+#include "device/Device.h"
+#include "executor/AssignGpus.h"
+#include "executor/ExchangePlan.h"
+#include "executor/RankThreads.h"
+#include "executor/StepQueue.h"
+#include "transport/nccl/NcclTransport.h"
+#include "whale/Cluster/Topology.h"
+#include "whale/Runtime/Program.h"
+
+#include <list>
+#include <map>
+
+namespace whale::runtime {
+
+class Executor;
+
+/// What ranks are made for.
+struct RanksOptions {
+  /// Of a program in this process. Reads, of `load`, what does not depend on
+  /// programs.
+  RanksOptions(const BoundProgram &program, const LoadOptions &load);
+
+  /// Whether programs of both may have the same ranks. What emulates a network
+  /// or late devices is for one program.
+  bool canShare(const RanksOptions &other) const;
+
+  std::shared_ptr<const RankMap> map;
+  /// Null where there is one process.
+  std::shared_ptr<Job> job;
+  int64_t threadsPerRank;
+  std::optional<TransportKind> transport;
+  Network network;
+  std::optional<uint64_t> lateSeed;
+  /// By rank, where they are for GPUs: nothing for those on the processor.
+  std::vector<std::optional<WantedGpu>> gpus;
+  /// For tests: what stands for the libraries of a GPU.
+  const cuda::Libraries *testLibraries;
+};
+
+class Ranks {
+public:
+  /// Ranks of a program's own. Collective where there are several processes.
+  explicit Ranks(RanksOptions options);
+  ~Ranks();
+
+  /// Ranks that others of this process have, if these may be shared, or new
+  /// ones for all that come. Collective, too: all processes find the same.
+  static std::shared_ptr<Ranks> share(const RanksOptions &options);
+
+  /// While one exists a step calls a function of Python, which may hand steps
+  /// over: here they would wait for one another.
+  class Calling {
+  public:
+    /// The ranks that the calling thread is one of.
+    Calling();
+    ~Calling() { --ranks.calls; }
+
+  private:
+    Ranks &ranks;
+  };
+  bool isCalling() const { return calls > 0; }
+
+  const RanksOptions options;
+  const RankMap &map() const { return *options.map; }
+  Job *job() const { return options.job.get(); }
+
+  //===--------------------------------------------------------------------===//
+  // Turns
+  //===--------------------------------------------------------------------===//
+
+  /// What the steps of all programs wait in.
+  StepQueue &queue() { return *steps; }
+  /// Held by who uses the ranks.
+  std::mutex mutex;
+  /// Calls `action` behind the steps that were handed over before, `before`
+  /// among them, and waits for it. Its Error ends the job, where
+  /// there is one, and is thrown here; it may be called, or go on, after this
+  /// has thrown Interrupted.
+  void inTurn(std::function<void(const AskInterrupted &)> action,
+              std::vector<std::shared_ptr<Step>> before = {},
+              const AskInterrupted &interrupted = nullptr);
+  /// Of the last step that was left to its device; for the queue's thread.
+  std::chrono::steady_clock::time_point lastEnd = {};
+
+  /// A run of a program, or an exchange, while this exists.
+  class Run {
+  public:
+    /// `executor`: null for an exchange. Throws Error where the job has failed.
+    Run(Ranks &ranks, Executor *executor);
+    ~Run();
+
+  private:
+    Ranks &ranks;
+  };
+
+  /// Whether a rank is still in an instruction of a run that was interrupted:
+  /// the next one waits for it, and programs that come have other ranks.
+  bool isHeldUp();
+  /// Calls `job(rank)` for each of this process, on its thread, as
+  /// RankThreads::run.
+  bool run(std::function<void(int64_t rank)> job,
+           const RankThreads::GoOn &goOn = {});
+  /// Runs `job` for the only rank on the calling thread.
+  void runHere(const std::function<void(int64_t rank)> &job);
+  RankThreads &threads() { return rankThreads; }
+  /// Tells the device of a rank which thread it is used by, once for each.
+  void attach(int64_t rank, Device &device);
+
+  //===--------------------------------------------------------------------===//
+  // Errors
+  //===--------------------------------------------------------------------===//
+
+  /// Keeps the first error of a run and stops all ranks, in all processes.
+  void fail(const std::string &what);
+  /// Of this process only.
+  void stop(const std::string &what);
+  void throwFirstError();
+  /// The transport may use the memory of a run that has failed as long as the
+  /// process lives: none of it is freed.
+  void abandon(std::shared_ptr<const void> ofRun);
+  bool isAbandoned() const { return wasAbandoned; }
+
+  //===--------------------------------------------------------------------===//
+  // Connections
+  //===--------------------------------------------------------------------===//
+
+  /// Between all ranks, through the memory of their hosts.
+  Transport &host() { return *hostTransport; }
+  /// By rank, its host.
+  const Topology &hosts() const { return hostOfRank; }
+  /// By rank; null for those that are not here or on the processor.
+  const std::vector<std::shared_ptr<cuda::Gpu>> &gpus() const {
+    return gpuOfRank;
+  }
+  /// Null where NCCL is not to be used.
+  const std::shared_ptr<nccl::Communicators> &communicators() const {
+    return ncclCommunicators;
+  }
+  /// Gives each process what all have given.
+  Exchange exchangeOf(const char *what) const;
+
+  /// Brings arrays, each as its shards by rank, from one layout to another, in
+  /// one exchange; sources that only the caller has given are freed on the way.
+  /// Collective where there are several processes.
+  using Shards = std::vector<std::shared_ptr<Buffer>>;
+  std::vector<Shards> exchange(std::span<const ArrayMove> moves,
+                               std::vector<Shards> sources);
+
+  //===--------------------------------------------------------------------===//
+  // What a rank has
+  //===--------------------------------------------------------------------===//
+
+  struct Rank {
+    /// No other rank of the process has it, nor had one before.
+    uint64_t number = 0;
+    /// What operations on the processor use in turn.
+    std::shared_ptr<CpuContext> context;
+    /// What runs use in turn.
+    std::shared_ptr<Buffer> arena, workspace;
+    /// Counts how often they were replaced.
+    uint64_t version = 0;
+    /// For the progress that the job watches: what has been executed, and what
+    /// is. Other threads read them.
+    std::atomic<uint64_t> executed = 0;
+    std::atomic<const Instruction *> current = nullptr;
+  };
+  /// Those of other processes have nothing.
+  Rank &rank(int64_t number) { return ranks[number]; }
+  /// Makes the memory of a rank large enough for a device of it.
+  const Rank &reserve(int64_t rank, Device &device, int64_t arenaBytes);
+  /// Frees it; it is made again when it is needed. False if there is none.
+  bool dropMemory(int64_t rank);
+  /// What `action` returns, unless the executor is in a run, which does not
+  /// begin then. `areIdle`: whether no other is, either.
+  bool whileNotRunning(const Executor &executor,
+                       const std::function<bool(bool areIdle)> &action);
+
+  //===--------------------------------------------------------------------===//
+  // Steps
+  //===--------------------------------------------------------------------===//
+
+  /// Keeps the Overlap::isOver of a run that was left to its devices; null for
+  /// none.
+  void setLeft(const Executor *executor, std::function<bool()> isOver = {});
+  bool hasLeft() const { return leftBy; }
+  bool hasLeft(const Executor &executor) const { return leftBy == &executor; }
+  /// Whether the executor has left nothing, or it is over; may throw its Error.
+  bool isLeftOver(const Executor &executor);
+  /// It is nobody's then.
+  void endLeft(const Executor &executor);
+
+  void countStep(double seconds);
+
+private:
+  struct Registry;
+  static Registry &registry();
+  const ExchangePlan &exchangePlan(std::span<const ArrayMove> moves);
+  void findGpus();
+  Progress progress();
+
+  const Topology hostOfRank;
+  std::vector<std::shared_ptr<cuda::Gpu>> gpuOfRank;
+  std::shared_ptr<nccl::Communicators> ncclCommunicators;
+  std::unique_ptr<Transport> hostTransport;
+  std::vector<Rank> ranks;
+  /// Of the last exchanges, the last one first.
+  std::list<ExchangePlan> exchanges;
+  bool wasAbandoned = false;
+  std::atomic<int64_t> calls = 0;
+
+  /// Guards who is at work.
+  std::mutex idleMutex;
+  bool isRunning = false;
+  /// Null in an exchange.
+  Executor *running = nullptr;
+  std::atomic<const Executor *> leftBy = nullptr;
+  std::function<bool()> isOver;
+  uint64_t stepCount = 0;
+  double slowestStep = 0;
+
+  std::mutex errorMutex;
+  std::optional<std::string> firstError;
+
+  // Last: their threads stop before what they use goes.
+  RankThreads rankThreads;
+  std::unique_ptr<StepQueue> steps;
+  /// Keep the ranks known to the job.
+  std::shared_ptr<void> failureListener, progressReporter;
+};
+
+} // namespace whale::runtime
+
+#endif // WHALE_RUNTIME_EXECUTOR_RANKS_H
