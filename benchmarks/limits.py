@@ -35,6 +35,16 @@ STATE = Script(
 )
 
 
+SHARING = Script(
+    "sharing",
+    "steps that share ranks",
+    "two steps on four ranks in turn, beside each alone; memory is what a "
+    "process of its own takes for them.",
+    "sharing.py",
+)
+SCRIPTS = (STATE, SHARING)
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """What was measured, what it is compared with, in one `unit` (ms or MiB),

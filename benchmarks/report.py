@@ -59,7 +59,8 @@ in proportion to the devices' speeds win, by `benchmarks/uneven.py`. How much
 communication computation hides, and what several processes cost, print
 `benchmarks/overlap.py` and `benchmarks/processes.py`. How long moves, saves and
 restores of a training state take, beside the least that they do:
-`benchmarks/state.py`. Whether a change makes steps slower says
+`benchmarks/state.py`; and steps of two programs that share ranks, beside each
+alone: `benchmarks/sharing.py`. Whether a change makes steps slower says
 `scripts/bench --before CHECKOUT`.
 """
 
@@ -215,7 +216,8 @@ def page(machine: dict[str, Any], results: dict[str, Any]) -> str:
         if suite.name in results:
             measured = suites.read(results[suite.name])
             tables.append(suites.section(suite, measured))
-    if limits.STATE.name in results:
-        found = limits.read(results[limits.STATE.name])
-        tables.append(limits.section(limits.STATE, found))
+    for script in limits.SCRIPTS:
+        if script.name in results:
+            found = limits.read(results[script.name])
+            tables.append(limits.section(script, found))
     return PAGE.format(tables="\n\n".join(tables), **fields)

@@ -145,7 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     scripts: list[suites.Suite | limits.Script] = [
         *suites.SUITES,
-        limits.STATE,
+        *limits.SCRIPTS,
     ]
     every: list[cases.Case | suites.Suite | limits.Script] = [
         *cases.CASES,
@@ -192,8 +192,9 @@ def main() -> None:
         content = {"machine": machine(), "results": results}
         output.write_text(json.dumps(content, indent=2) + "\n")
     print(report.table(report.rows(results)))
-    if limits.STATE.name in results:
-        print("\n" + limits.table(limits.read(results[limits.STATE.name])))
+    for script in limits.SCRIPTS:
+        if script.name in results:
+            print("\n" + limits.table(limits.read(results[script.name])))
     if options.report:
         content = json.loads(output.read_text())
         path = HERE.parent / "docs" / "performance.md"
