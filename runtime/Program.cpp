@@ -11,10 +11,10 @@
 // arrays into its layouts, ProgramSteps.cpp runs it.
 //
 // Cost: loading reads each file once, hashes it, and finds each kernel and
-// library function; it takes a step's turn in the queue of the ranks. The first
-// step allocates the arenas. Checking arguments takes a few locks for each
-// array. Comparing replicas hashes all results on this process and compares
-// distinct boxes with those of all ranks.
+// library function; on GPUs it takes a step's turn in the ranks' queue. The
+// first step allocates the arenas. Checking arguments takes a few locks for
+// each array. Comparing replicas hashes all results on this process and
+// compares distinct boxes with those of all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,31 +48,62 @@ Program::Engine *Program::State::ofThisProcess(Engine *kept) {
   return kept && kept->process == system::processId() ? kept : nullptr;
 }
 
-Program::Engine &Program::State::makeEngine(std::atomic<Engine *> &place,
-                                            std::shared_ptr<Ranks> ranks) {
-  std::span<const char> bytes;
-  if (constants)
-    bytes = {constants->data(), constants->size()};
-  std::unique_ptr<Engine> fresh;
-  // What fails in all processes ends none.
+namespace {
+/// An engine that is made in the ranks' queue, for one who may give it up.
+template <typename Engine>
+struct Making {
+  std::mutex mutex;
+  bool isGivenUp = false;
+  std::unique_ptr<Engine> engine;
+  /// What fails in all processes ends none.
   std::exception_ptr error;
-  ranks->inTurn([&](const AskInterrupted &) {
+};
+} // namespace
+
+Program::Engine &Program::State::makeEngine(std::atomic<Engine *> &place,
+                                            const std::shared_ptr<Ranks> &ranks,
+                                            const AskInterrupted &interrupted) {
+  auto making = std::make_shared<Making<Engine>>();
+  auto make = [making, ranks, this](const AskInterrupted &) {
+    std::lock_guard lock(making->mutex);
+    if (making->isGivenUp)
+      return;
+    std::span<const char> bytes;
+    if (constants)
+      bytes = {constants->data(), constants->size()};
     try {
-      fresh = std::make_unique<Engine>(ranks, *bound, bytes);
+      making->engine = std::make_unique<Engine>(ranks, *bound, bytes);
     } catch (const std::exception &) {
-      error = std::current_exception();
+      making->error = std::current_exception();
     }
-  });
-  if (error)
-    std::rethrow_exception(error);
+  };
+  // On processors nothing is touched that steps use meanwhile.
+  bool isBeside = ranks->gpus().empty();
+  try {
+    if (isBeside)
+      make(nullptr);
+    else
+      ranks->inTurn(
+          [make, ranks](const AskInterrupted &isUnwanted) {
+            ranks->threads().wait();
+            make(isUnwanted);
+          },
+          {}, interrupted);
+  } catch (...) {
+    std::lock_guard lock(making->mutex);
+    making->isGivenUp = true;
+    throw;
+  }
+  if (making->error)
+    std::rethrow_exception(making->error);
   Engine *kept = place;
   while (!ofThisProcess(kept))
-    if (place.compare_exchange_weak(kept, fresh.get()))
-      return *fresh.release();
+    if (place.compare_exchange_weak(kept, making->engine.get()))
+      return *making->engine.release();
   return *kept; // Another thread was faster.
 }
 
-Program::Engine &Program::State::getEngine() {
+Program::Engine &Program::State::getEngine(const AskInterrupted &interrupted) {
   Engine *own = ofThisProcess(engine);
   if (own && !own->ranks().isCalling())
     return *own;
@@ -84,11 +115,12 @@ Program::Engine &Program::State::getEngine() {
                                        ? std::make_shared<Ranks>(wanted)
                                        : Ranks::share(wanted);
     if (!ranks->isCalling())
-      return makeEngine(engine, std::move(ranks));
+      return makeEngine(engine, ranks, interrupted);
   }
   Engine *inner = ofThisProcess(innerEngine);
   if (!inner)
-    return makeEngine(innerEngine, std::make_shared<Ranks>(wanted));
+    return makeEngine(innerEngine, std::make_shared<Ranks>(wanted),
+                      interrupted);
   if (inner->ranks().isCalling())
     throw Error("the program is in a step already that waits for a function "
                 "which would wait for it");
@@ -110,11 +142,14 @@ bool Program::State::tryDelete(bool mayWait) {
       return false;
     ranks = last->executor.sharedRanks();
     if (!ranks->gpus().empty()) {
+      if (!mayWait && ranks->threads().isBusy())
+        return false;
       lock = std::unique_lock(ranks->mutex, std::defer_lock);
       if (mayWait)
         lock.lock();
       else if (!lock.try_lock())
         return false;
+      ranks->threads().wait();
     }
   }
   delete this;
@@ -148,12 +183,13 @@ static std::optional<uint64_t> seedOfEnvironment(const char *variable) {
 Program::Program(std::shared_ptr<State> state) : state(std::move(state)) {}
 
 Program Program::load(const std::filesystem::path &path,
-                      const LoadOptions &options) {
+                      const LoadOptions &options,
+                      const AskInterrupted &interrupted) {
   // Once it is loaded, its files are not needed any more.
   SharedProgram shared(path, options.job.get());
   return format::readProgramDirectory(
       shared.path(), [&](const std::filesystem::path &directory) {
-        return Program(State::load(directory, options));
+        return Program(State::load(directory, options, interrupted));
       });
 }
 
@@ -232,13 +268,14 @@ static std::string titleOf(const format::Program &program,
 
 std::shared_ptr<Program::State>
 Program::State::load(const std::filesystem::path &directory,
-                     const LoadOptions &options) {
+                     const LoadOptions &options,
+                     const AskInterrupted &interrupted) {
   std::shared_ptr<State> state(new State, State::destroy);
   std::string checksum =
       options.job
           ? options.job->alone([&] { return state->read(directory, options); })
           : state->read(directory, options);
-  state->connect(directory, checksum);
+  state->connect(directory, checksum, interrupted);
   return state;
 }
 
@@ -321,7 +358,8 @@ std::string Program::State::read(const std::filesystem::path &directory,
 
 /// Agrees with the other processes, and makes the engine.
 void Program::State::connect(const std::filesystem::path &directory,
-                             const std::string &checksum) {
+                             const std::string &checksum,
+                             const AskInterrupted &interrupted) {
   if (!options.lateSeed)
     options.lateSeed = seedOfEnvironment("WHALE_TEST_LATE");
   const std::shared_ptr<Job> &job = options.job;
@@ -338,7 +376,9 @@ void Program::State::connect(const std::filesystem::path &directory,
   else if (threads <= 0)
     threads = threadsOfRanks(static_cast<int64_t>(bound->program.ranks.size()));
   try {
-    getEngine();
+    notes = getEngine(interrupted).executor.notes();
+  } catch (const Interrupted &) {
+    throw;
   } catch (const std::exception &error) {
     throw Error(directory.string() + ": " + error.what());
   }
@@ -365,9 +405,7 @@ int64_t Program::processOf(size_t rank) const {
   return state->options.ranks->processOf.at(rank);
 }
 
-const std::vector<LoadNote> &Program::notes() const {
-  return state->getEngine().executor.notes();
-}
+const std::vector<LoadNote> &Program::notes() const { return state->notes; }
 
 const std::string &Program::plan() const { return state->bound->program.plan; }
 

@@ -68,11 +68,12 @@ struct Program::Engine {
 
 struct Program::State {
   static std::shared_ptr<State> load(const std::filesystem::path &directory,
-                                     const LoadOptions &options);
+                                     const LoadOptions &options,
+                                     const AskInterrupted &interrupted);
   std::string read(const std::filesystem::path &directory,
                    const LoadOptions &given);
   void connect(const std::filesystem::path &directory,
-               const std::string &checksum);
+               const std::string &checksum, const AskInterrupted &interrupted);
 
   // In the order of use: what is later refers to what is before.
   std::shared_ptr<KernelLibrary> kernels;
@@ -83,16 +84,19 @@ struct Program::State {
   /// where that is so.
   std::vector<std::shared_ptr<const ArrayType>> hostTypes;
   LoadOptions options;
+  std::vector<LoadNote> notes;
 
   ~State();
-  Engine &getEngine();
+  /// That for steps which the calling thread hands over.
+  Engine &getEngine(const AskInterrupted &interrupted = nullptr);
   static void destroy(State *state);
 
 private:
   bool tryDelete(bool mayWait);
   static Engine *ofThisProcess(Engine *kept);
   Engine &makeEngine(std::atomic<Engine *> &place,
-                     std::shared_ptr<Ranks> ranks);
+                     const std::shared_ptr<Ranks> &ranks,
+                     const AskInterrupted &interrupted);
 
   /// That of the program, and that for steps that a step of its ranks calls.
   std::atomic<Engine *> engine = nullptr, innerEngine = nullptr;

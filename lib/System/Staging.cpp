@@ -210,8 +210,9 @@ static Registry &getRegistry() {
   return *registry;
 }
 
-/// Removes what is there, with one descriptor at a time.
-static void removeAll(const fs::path &path) {
+/// Adds what is there, a directory behind its entries, with one descriptor at a
+/// time.
+static void listAll(const fs::path &path, std::vector<fs::path> &all) {
   std::error_code error;
   std::vector<fs::path> entries;
   if (fs::is_directory(fs::symlink_status(path, error)))
@@ -219,8 +220,8 @@ static void removeAll(const fs::path &path) {
          it.increment(error))
       entries.push_back(it->path());
   for (const fs::path &entry : entries)
-    removeAll(entry);
-  fs::remove(path, error);
+    listAll(entry, all);
+  all.push_back(path);
 }
 
 /// The same of one whose lock was given up: false where it is somebody else's
@@ -242,12 +243,18 @@ static void removeTree(const fs::path &directory, int lock) {
   // What is being removed must not be taken for what was moved aside.
   fs::rename(directory / "old", directory / "dropped", error);
   constexpr int mostTries = 50;
+  std::vector<fs::path> all;
+  listAll(directory, all);
   for (int tries = 0; tries < mostTries; ++tries) {
-    removeAll(directory);
-    close(lock); // The next try may need a free descriptor.
+    for (const fs::path &path : all)
+      fs::remove(path, error);
+    close(lock);
     if (!isThere(directory))
       return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // The lock's descriptor may be the only one that is free.
+    all.clear();
+    listAll(directory, all);
     if (!takeAgain(directory, lock))
       return;
   }

@@ -69,14 +69,15 @@ static PythonFunction makeFunction(nb::callable call) {
 
 static void load(Program *place, const std::string &path,
                  std::shared_ptr<Job> job, std::optional<nb::callable> python,
-                 bool hasOwnRanks) {
+                 bool hasOwnRanks, bool inMainThread) {
   LoadOptions options;
   options.hasOwnRanks = hasOwnRanks;
   if (python)
     options.python = makeFunction(std::move(*python));
-  nb::gil_scoped_release release;
   options.job = std::move(job);
-  new (place) Program(Program::load(path, options));
+  letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
+    new (place) Program(Program::load(path, options, interrupted));
+  });
 }
 
 /// All processes have all of it afterwards.
@@ -216,7 +217,8 @@ void whale::python::bindProgram(nb::module_ &module) {
                       "A program directory in memory, with its ranks.")
       .def("__init__", load, nb::arg("path"),
            nb::arg("job").none() = nb::none(),
-           nb::arg("python").none() = nb::none(), nb::arg("own_ranks") = false)
+           nb::arg("python").none() = nb::none(), nb::arg("own_ranks") = false,
+           nb::arg("in_main_thread") = false)
       .def("gather", gather, nb::arg("array"), nb::arg("in_main_thread"),
            "Collective: the whole array, in all processes.")
       .def("move", move, nb::arg("arrays"), nb::arg("arguments"),

@@ -198,7 +198,14 @@ class Step:
 class Program:
     notes: tuple[tuple[bool, str], ...] = ()
 
-    def __init__(self, path: str, job: object, python: object) -> None:
+    def __init__(
+        self,
+        path: str,
+        job: object,
+        python: object,
+        own_ranks: bool,
+        in_main_thread: bool,
+    ) -> None:
         with open(os.path.join(path, "manifest.json")) as file:
             step = _read(json.load(file)["text"])
         self.donated = step.donated

@@ -64,7 +64,7 @@ def load(
     What costs time in each step on this machine is a `WhaleWarning`; what else
     there is to say of it goes to the logger ``whale``.
     """
-    program = guarded(extension().Program, path, job, python, own_ranks)
+    program = waited(extension().Program, path, job, python, own_ranks)
     for is_warning, text in program.notes:
         if is_warning:
             notices.warn(text)

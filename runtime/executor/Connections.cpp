@@ -48,7 +48,12 @@ void Connections::connectGpus() {
                         (areShared ? "; there are more ranks than GPUs" : "")});
   }
   try {
-    gpuTransport->connect();
+    // What has failed before on these ranks ends a job, but not what comes
+    // where there is none.
+    if (ranks.job())
+      gpuTransport->connect();
+    else
+      gpuTransport->reset();
   } catch (const Aborted &) {
     ranks.throwFirstError();
     throw;

@@ -105,24 +105,28 @@ Bindings Executor::run(Bindings arguments, Bindings results,
   using Clock = Trace::Clock;
   constexpr std::chrono::milliseconds patience(300);
   std::optional<Clock::time_point> interruption;
-  RankThreads::GoOn goOn;
-  if (options.interrupted && !(size.isBrief && size.isBounded))
-    goOn = [&] {
-      if (!interruption && options.interrupted()) {
-        interruption = Clock::now();
-        shared->fail("the run was interrupted");
-      }
-      return !interruption || Clock::now() - *interruption < patience;
-    };
+  auto ask = [&] {
+    if (!interruption && options.interrupted()) {
+      interruption = Clock::now();
+      shared->fail("the run was interrupted");
+    }
+    return !interruption || Clock::now() - *interruption < patience;
+  };
   auto throwIfInterrupted = [&] {
     if (!interruption)
       return;
     leftRound = shared->threads().round();
     throw Interrupted("the run was interrupted");
   };
-  shared->threads().wait(goOn);
+  // A run that was left may be any program's.
+  if (shared->threads().isBusy())
+    shared->threads().wait(options.interrupted ? RankThreads::GoOn(ask)
+                                               : nullptr);
   if (interruption)
     throw Interrupted("the run was interrupted");
+  RankThreads::GoOn goOn;
+  if (options.interrupted && !(size.isBrief && size.isBounded))
+    goOn = ask;
   // What another program has left on the devices may use the same memory.
   if (overlap && shared->hasLeft() && !shared->hasLeft(*this))
     overlap->settle();

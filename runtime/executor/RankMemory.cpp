@@ -91,6 +91,9 @@ void Executor::bindConstants(int64_t rank) {
   const format::RankClass &rankClass = program.classOf(rank);
   const std::vector<Instruction> &instructions =
       program.boundClassOf(rank).instructions;
+  // There may have been no memory for all of it before.
+  self.stretches.clear();
+  self.rankConstants.clear();
   forEachStretch(instructions, [&](size_t begin, size_t end) {
     self.stretches.push_back({begin, end});
   });

@@ -29,6 +29,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <sstream>
 
 namespace whale::runtime {
 
@@ -142,6 +143,9 @@ static uint64_t nextNumber() {
   return ++last;
 }
 
+/// Those in whose steps the thread is in a function of Python.
+static thread_local std::vector<const Ranks *> callingRanks;
+
 Ranks::Ranks(RanksOptions given)
     : options(std::move(given)),
       hostOfRank(findHosts(map(), exchangeOf("hosts"))),
@@ -152,7 +156,7 @@ Ranks::Ranks(RanksOptions given)
                   job() && map().local.size() == 1
                       ? RankThreads::Where::Caller
                       : RankThreads::Where::OwnThreads),
-      steps(std::make_unique<StepQueue>()) {
+      steps(std::make_unique<StepQueue>()), outer(callingRanks) {
   // First: others may fail while this process waits for them.
   if (job())
     failureListener =
@@ -221,18 +225,19 @@ struct Ranks::Registry {
   const pid_t process = system::processId();
   std::mutex mutex;
   std::vector<Entry> entries;
-  std::map<const Job *, int64_t> counts;
+  int64_t lastOfJob = 0;
 
-  /// With their number; null and 0 where there are none.
-  std::pair<std::shared_ptr<Ranks>, int64_t> find(const RanksOptions &wanted) {
+  /// By number, those that fit.
+  std::map<int64_t, std::shared_ptr<Ranks>> find(const RanksOptions &wanted) {
     std::erase_if(entries,
                   [](const Entry &each) { return each.ranks.expired(); });
+    std::map<int64_t, std::shared_ptr<Ranks>> fitting;
     for (const Entry &each : entries)
       if (std::shared_ptr<Ranks> found = each.ranks.lock();
           found && !found->wasAbandoned && !found->isHeldUp() &&
           found->options.canShare(wanted))
-        return {std::move(found), each.number};
-    return {nullptr, 0};
+        fitting[each.number] = std::move(found);
+    return fitting;
   }
 };
 
@@ -248,28 +253,45 @@ Ranks::Registry &Ranks::registry() {
   return *known; // Another thread was faster.
 }
 
+/// The last of these that all processes have, which may drop programs at
+/// different times; 0 where there are none.
+static int64_t findCommon(const std::map<int64_t, std::shared_ptr<Ranks>> &mine,
+                          Job &job) {
+  std::string text;
+  for (const auto &[number, ranks] : mine)
+    text += std::to_string(number) + ' ';
+  std::map<int64_t, int64_t> counts;
+  for (const std::string &all : job.allGather("ranks", text)) {
+    std::istringstream numbers(all);
+    for (int64_t number; numbers >> number;)
+      ++counts[number];
+  }
+  std::erase_if(
+      counts, [&](const auto &each) { return each.second < job.processes(); });
+  return counts.empty() ? 0 : counts.rbegin()->first;
+}
+
 std::shared_ptr<Ranks> Ranks::share(const RanksOptions &options) {
   Registry &known = registry();
   std::unique_lock lock(known.mutex);
-  auto [found, number] = known.find(options);
+  std::map<int64_t, std::shared_ptr<Ranks>> fitting = known.find(options);
+  std::shared_ptr<Ranks> made;
+  int64_t number = 0;
   if (options.job) {
-    // Others may keep what one process has freed. None waits with the lock.
+    // Nobody waits for other processes with the lock.
     lock.unlock();
-    std::string mine = std::to_string(number);
-    for (const std::string &other : options.job->allGather("ranks", mine))
-      if (other != mine)
-        found = nullptr;
-    std::shared_ptr<Ranks> made =
-        found ? nullptr : std::make_shared<Ranks>(options);
+    if (int64_t common = findCommon(fitting, *options.job))
+      return fitting.at(common);
+    made = std::make_shared<Ranks>(options);
     lock.lock();
-    found = made ? made : found;
-    number = made ? 0 : number;
-  } else if (!found) {
-    found = std::make_shared<Ranks>(options);
+    number = ++known.lastOfJob;
+  } else {
+    if (!fitting.empty())
+      return fitting.begin()->second;
+    made = std::make_shared<Ranks>(options);
   }
-  if (number == 0)
-    known.entries.push_back({found, ++known.counts[options.job.get()]});
-  return found;
+  known.entries.push_back({made, number});
+  return made;
 }
 
 //===----------------------------------------------------------------------===//
@@ -333,9 +355,17 @@ private:
 };
 } // namespace
 
-Ranks::Calling::Calling() : ranks(*ranksOfThread) {
+Ranks::Calling::Calling() : before(callingRanks) {
   assert(ranksOfThread && "only ranks call functions");
-  ++ranks.calls;
+  callingRanks.push_back(ranksOfThread);
+  const std::vector<const Ranks *> &outer = ranksOfThread->outer;
+  callingRanks.insert(callingRanks.end(), outer.begin(), outer.end());
+}
+
+Ranks::Calling::~Calling() { callingRanks = std::move(before); }
+
+bool Ranks::isCalling() const {
+  return std::ranges::count(callingRanks, this) > 0;
 }
 
 bool Ranks::run(std::function<void(int64_t)> job,
@@ -431,7 +461,8 @@ bool Ranks::whileNotRunning(const Executor &executor,
   std::lock_guard lock(idleMutex);
   if (running == &executor || executor.isInLeftRun())
     return false;
-  return action(!isRunning && !rankThreads.isBusy());
+  bool isNothingLeft = !leftBy || leftBy == &executor;
+  return action(!isRunning && isNothingLeft && !rankThreads.isBusy());
 }
 
 //===----------------------------------------------------------------------===//

@@ -69,18 +69,21 @@ public:
   /// ones for all that come. Collective, too: all processes find the same.
   static std::shared_ptr<Ranks> share(const RanksOptions &options);
 
-  /// While one exists a step calls a function of Python, which may hand steps
-  /// over: here they would wait for one another.
+  /// While one exists the thread, one of the ranks, is in a function of Python
+  /// that a step calls. Steps that are handed over there would wait for it in
+  /// the queue of these ranks, and of those around them.
   class Calling {
   public:
-    /// The ranks that the calling thread is one of.
     Calling();
-    ~Calling() { --ranks.calls; }
+    ~Calling();
+    Calling(const Calling &) = delete;
+    Calling &operator=(const Calling &) = delete;
 
   private:
-    Ranks &ranks;
+    std::vector<const Ranks *> before;
   };
-  bool isCalling() const { return calls > 0; }
+  /// Whether the calling thread is in such a function of these ranks.
+  bool isCalling() const;
 
   const RanksOptions options;
   const RankMap &map() const { return *options.map; }
@@ -228,7 +231,6 @@ private:
   /// Of the last exchanges, the last one first.
   std::list<ExchangePlan> exchanges;
   bool wasAbandoned = false;
-  std::atomic<int64_t> calls = 0;
 
   /// Guards who is at work.
   std::mutex idleMutex;
@@ -246,6 +248,8 @@ private:
   // Last: their threads stop before what they use goes.
   RankThreads rankThreads;
   std::unique_ptr<StepQueue> steps;
+  /// In functions of whose steps these were made.
+  const std::vector<const Ranks *> outer;
   /// Keep the ranks known to the job.
   std::shared_ptr<void> failureListener, progressReporter;
 };

@@ -17,9 +17,10 @@ namespace whale::runtime {
 
 int64_t ChannelNumbers::add(const Channels &channels, int64_t end) {
   assert((channels.empty() || channels.rbegin()->first < end) && "too large");
-  if (end > 0)
-    programs.emplace(last, channels);
-  return std::exchange(last, last + end);
+  std::lock_guard lock(mutex);
+  programs.emplace(last, channels);
+  // One without channels has a number, too, which it is dropped by.
+  return std::exchange(last, last + std::max<int64_t>(end, 1));
 }
 
 void ChannelNumbers::drop(int64_t first) {
@@ -28,15 +29,10 @@ void ChannelNumbers::drop(int64_t first) {
 }
 
 void ChannelNumbers::clean(const std::function<void(int64_t)> &forget) {
-  std::vector<int64_t> unused;
-  {
-    std::lock_guard lock(mutex);
-    unused.swap(dropped);
-  }
-  for (int64_t first : unused) {
+  std::lock_guard lock(mutex);
+  for (int64_t first : std::exchange(dropped, {})) {
     auto it = programs.find(first);
-    if (it == programs.end())
-      continue; // It has no channels.
+    assert(it != programs.end() && "dropped once");
     for (const auto &[number, collective] : it->second)
       forget(first + number);
     programs.erase(it);
@@ -49,11 +45,13 @@ ChannelNumbers::find(int64_t number) const {
 }
 
 const Collective &ChannelNumbers::at(int64_t number) const {
+  std::lock_guard lock(mutex);
   auto program = find(number);
   return *program->second.at(number - program->first);
 }
 
 int64_t ChannelNumbers::givenOf(int64_t number) const {
+  std::lock_guard lock(mutex);
   return number - find(number)->first;
 }
 

@@ -19,13 +19,14 @@
 
 namespace whale::runtime {
 
-/// The channels that a transport has.
+/// The channels that a transport has. Any thread may add some, and ask for
+/// those that it uses.
 class ChannelNumbers {
 public:
   /// See Transport::addChannels.
   int64_t add(const Channels &channels, int64_t end);
-  /// From any thread; they are there until `clean`, which is called while
-  /// nobody uses one, and calls `forget` with the number of each.
+  /// They are there until `clean`, which is called while nobody uses one, and
+  /// calls `forget` with the number of each.
   void drop(int64_t first);
   void clean(const std::function<void(int64_t)> &forget);
 
@@ -33,13 +34,16 @@ public:
   /// The number that a channel was added with.
   int64_t givenOf(int64_t number) const;
   /// One more than the largest number.
-  int64_t end() const { return last; }
+  int64_t end() const {
+    std::lock_guard lock(mutex);
+    return last;
+  }
 
 private:
   using Programs = std::map<int64_t, Channels>;
   Programs::const_iterator find(int64_t number) const;
 
-  std::mutex mutex;
+  mutable std::mutex mutex;
   std::vector<int64_t> dropped;
   /// By the number of the first channel of each.
   Programs programs;

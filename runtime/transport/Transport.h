@@ -69,7 +69,7 @@ public:
   virtual ~Transport() = default;
 
   /// Adds channels, of which this process has perhaps not all, with numbers
-  /// that are less than `end`; no rank is inside. Their numbers here are larger
+  /// that are less than `end`; from any thread. Their numbers here are larger
   /// by what is returned. Where ranks are in several processes, all of these
   /// call it in one order, with one `end`.
   virtual int64_t addChannels(const Channels &channels, int64_t end) = 0;

@@ -17,6 +17,7 @@
 
 #include "ProgramFiles.h"
 #include "TransportScenario.h"
+#include "transport/ChannelNumbers.h"
 
 #include <gtest/gtest.h>
 
@@ -79,6 +80,27 @@ TEST(Ranks, AnArenaIsAsLargeAsTheLargestProgramNeeds) {
   EXPECT_EQ(ranks.rank(0).version, version);
   EXPECT_EQ(ranks.reserve(0, *device, 4096).arena->bytes, 4096);
   EXPECT_GT(ranks.rank(0).version, version);
+}
+
+TEST(Ranks, ChannelsAreDroppedWithTheirProgramAlone) {
+  auto channelsOf = [](int64_t count) {
+    return programOf(2, std::vector<Collective>(count, makeSend(0, 1)))
+        .channels;
+  };
+  ChannelNumbers numbers;
+  int64_t none = numbers.add({}, 0), two = numbers.add(channelsOf(2), 2),
+          last = numbers.add(channelsOf(1), 3);
+  auto dropped = [&](int64_t first) {
+    std::vector<int64_t> forgotten;
+    numbers.drop(first);
+    numbers.clean([&](int64_t number) { forgotten.push_back(number); });
+    return forgotten;
+  };
+  EXPECT_EQ(dropped(none), std::vector<int64_t>());
+  EXPECT_EQ(numbers.givenOf(two + 1), 1);
+  EXPECT_EQ(dropped(two), (std::vector<int64_t>{two, two + 1}));
+  EXPECT_EQ(numbers.at(last).kind, "send_recv");
+  EXPECT_EQ(dropped(last), std::vector<int64_t>{last});
 }
 
 /// richProgram, which has all kinds of instructions on four ranks.

@@ -72,7 +72,7 @@ class StepTest : public ::testing::Test {
 protected:
   /// arg0 + arg1 -> result0 in the memory of arg0, behind the gate; an Error
   /// for a negative arg1. Not brief where the call takes much besides.
-  Program loadSum(int64_t besides = 1) {
+  Program loadSum(int64_t besides = 1, const LoadOptions &options = {}) {
     auto gate = this->gate;
     registerLibraryFunction("test.sum", [gate](const LibraryRequest &) {
       return [gate](std::span<void *const> inputs,
@@ -106,7 +106,7 @@ protected:
                                   {"outputs", {3}}},
                                  {{"copy", {3, 2}}}};
     writeFile(directory.path() / "manifest.json", root.dump());
-    return Program::load(directory.path());
+    return Program::load(directory.path(), options);
   }
   Array submit(const Program &program, const Array &x, const Array &y) {
     return program.submit(std::vector{x, y}).results[0];
@@ -222,7 +222,10 @@ TEST_F(StepTest, ACallWaitsBehindManySteps) {
 }
 
 TEST_F(StepTest, AnInterruptionEndsWhatTheThreadWaitsFor) {
-  Program program = loadSum(), other = loadSum(), third = loadSum();
+  // The queue is full otherwise.
+  LoadOptions own;
+  own.hasOwnRanks = true;
+  Program program = loadSum(), other = loadSum(), third = loadSum(1, own);
   Array theirs, mine = floats(1);
   std::thread([&] { theirs = submit(program, floats(1), floats(1)); }).join();
   Array sum = submit(program, floats(1), mine);

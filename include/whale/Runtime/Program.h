@@ -141,10 +141,12 @@ struct Submission {
 class Program {
 public:
   /// Reads and validates a program directory. A process of a job that has no
-  /// such directory gets the program from the first one. Throws Error naming
-  /// the file and field at fault.
+  /// such directory gets the program from the first one. On GPUs it waits for
+  /// the steps that these ranks have. Throws Error naming the file and field at
+  /// fault, or Interrupted.
   static Program load(const std::filesystem::path &directory,
-                      const LoadOptions &options = {});
+                      const LoadOptions &options = {},
+                      const AskInterrupted &interrupted = nullptr);
 
   const std::string &name() const;
   size_t rankCount() const;

@@ -269,6 +269,7 @@ void LocalTransport::sleep(Lock &lock, Rank &rank, double end) {
 }
 
 int64_t LocalTransport::addChannels(const Channels &added, int64_t end) {
+  Lock lock(mutex);
   int64_t first = numbers.add(added, end);
   for (const auto &[number, collective] : added)
     channels.try_emplace(first + number, *collective, network);
@@ -277,8 +278,10 @@ int64_t LocalTransport::addChannels(const Channels &added, int64_t end) {
 
 Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,
                              void *dst) {
+  Lock lock(mutex);
   Member &member = channels.at(channel).at(rank);
   if (member.collective->isLocalSlice()) {
+    lock.unlock();
     member.src = src;
     member.dst = dst;
     member.stage = member.firstStage;
@@ -286,7 +289,6 @@ Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,
     return {channel, atOnce};
   }
   Rank &self = *ranks[rank];
-  Lock lock(mutex);
   if (stopped)
     throw Aborted();
   self.queue.push_back({&member, src, dst, now()});
@@ -308,11 +310,11 @@ bool LocalTransport::test(int64_t rank, const Ticket &ticket) {
 
 Traffic LocalTransport::wait(int64_t rank, const Ticket &ticket) {
   Rank &self = *ranks[rank];
+  Lock lock(mutex);
   Traffic traffic = channels.at(ticket.channel).at(rank).traffic;
   if (ticket.number == atOnce)
     return traffic;
   Clock::duration waited{}, slept{};
-  Lock lock(mutex);
   self.awaited = ticket.number;
   while (true) {
     progress(lock, self);
