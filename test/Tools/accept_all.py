@@ -5,7 +5,7 @@ usage: accept_all.py
 The programs are training steps of the families of models, attention,
 operations that have a form of their own on a GPU, and the conformance cases,
 many of which are compiled as one program. For sm_90 all kernels are assembled,
-but of the conformance cases a third; for four more architectures each dtype and
+but of the conformance cases a sixth; for four more architectures each dtype and
 80 kernels of small programs that a fixed seed chooses. With WHALE_TEST_FULL in
 the environment it is all, and all for Pascal and Volta, too, by the ptxas of
 CUDA 12.9 (scripts/requirements-full.txt). Kernels that only differ in names and
@@ -98,7 +98,7 @@ def find_programs() -> tuple[list[str], list[str]]:
         cases = [file.read_text() for file in sorted(Path(folder).iterdir())]
     random.Random(1).shuffle(cases)
     if not FULL:
-        cases = cases[: len(cases) // 3]
+        cases = cases[: len(cases) // 6]
     for divides in (False, True):
         alike = [
             case for case in cases if bool(DIVIDES.search(case)) == divides
