@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
-import resource
+import re
 import statistics
 import subprocess
 import sys
@@ -53,9 +53,9 @@ def make(name: str, ranks: int) -> Callable[[], Any]:
         for _ in range(4)
     ]
     x = random.normal(size=(ROWS[name], WIDTH)).astype(np.float32)
-    wh.init()
     wh.set_default_strategy(wh.replicate())
     compiled = wh.jit(step, cluster=ranks, batch_argnums=1, donate_argnums=0)
+    compiled.lower(weights, x).compile()
 
     def call() -> None:
         nonlocal weights
@@ -65,20 +65,24 @@ def make(name: str, ranks: int) -> Callable[[], Any]:
     return call
 
 
-def peak_bytes() -> int:
-    """The most memory that this process has held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+def status_of(name: str) -> int:
+    """What Linux says of this process's memory, in bytes."""
+    text = pathlib.Path("/proc/self/status").read_text()
+    found = re.search(rf"^{name}:\s*(\d+) kB$", text, re.M)
+    assert found, name
+    return int(found[1]) << 10
 
 
 def measure_memory(names: list[str], ranks: int) -> None:
-    """Prints what steps add to this process, in turn."""
+    """Prints what steps add to this process at most, in turn."""
     calls = [make(name, ranks) for name in names]
-    jnp.zeros(1).block_until_ready()
-    before = peak_bytes()
+    # The peak counts from here.
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    before = status_of("VmRSS")
     for _ in range(3):
         for call in calls:
             call()
-    print(json.dumps(peak_bytes() - before))
+    print(json.dumps(status_of("VmHWM") - before))
 
 
 def memory_of(names: list[str], ranks: int) -> float:
