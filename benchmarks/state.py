@@ -15,13 +15,13 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import limits
+from worker_process import Spoken
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -38,33 +38,6 @@ SAVE, BESIDE_SAVE, RESTORE = 1.5, 1.2, 1.5
 ROUND_BYTES = 64 * MIB
 # Of each of many small leaves.
 SMALL_WIDTH = 32
-
-
-class Spoken:
-    """Processes that answer lines, through the first one's pipes."""
-
-    def __init__(self, *command: str | pathlib.Path) -> None:
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def ask(self, line: str) -> Any:
-        """What a line of JSON says that answers."""
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"{self.process.args!r} ended without an answer")
-        return json.loads(answer)
-
-    def close(self) -> None:
-        """Ends the processes."""
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.close()
-        self.process.stdout.close()
-        if self.process.wait():
-            raise RuntimeError(f"{self.process.args!r} failed")
 
 
 class Bench:
@@ -219,8 +192,9 @@ class Bench:
 
     def close(self) -> None:
         """Ends all processes."""
-        self.whale.close()
-        self.plain.close()
+        for side in self.whale, self.plain:
+            if side.close():
+                raise RuntimeError(f"{side.process.args!r} failed")
 
 
 def main() -> str | None:

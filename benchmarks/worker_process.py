@@ -16,7 +16,37 @@ import cases
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-class Worker:
+class Spoken:
+    """A process that answers a line with one of JSON, through its pipes."""
+
+    def __init__(self, *command: str | pathlib.Path, **options: Any) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    def ask(self, line: str) -> Any:
+        """The answer to one line."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.process.args!r} ended without an answer")
+        return json.loads(answer)
+
+    def close(self) -> int:
+        """Ends the process; its exit status."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.stdout.close()
+        return self.process.wait()
+
+
+class Worker(Spoken):
     """One side of a case, spoken to through pipes.
 
     `python` is where the package is, if not where PYTHONPATH says.
@@ -37,31 +67,15 @@ class Worker:
                 f"--xla_force_host_platform_device_count={case.ranks}"
             )
         cores = case.cores
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), side, case.name, *rest],
+        super().__init__(
+            sys.executable,
+            HERE / "worker.py",
+            side,
+            case.name,
+            *rest,
             env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
             preexec_fn=(lambda: keep_to(cores)) if cores else None,
         )
-
-    def ask(self, command: str) -> dict[str, Any]:
-        """The answer to one command."""
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self.process.args!r} ended without an answer")
-        return json.loads(line)
-
-    def close(self) -> None:
-        """Ends the process."""
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
 
 
 def keep_to(cores: int) -> None:

@@ -35,7 +35,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
-#include <set>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -215,16 +214,6 @@ std::string readTables(const std::filesystem::path &directory) {
   return readPlan(directory, format::readTables);
 }
 
-/// Which process runs each of so many ranks.
-static std::shared_ptr<const RankMap> mapOf(const LoadOptions &options,
-                                            size_t ranks) {
-  if (options.ranks)
-    return options.ranks;
-  const std::shared_ptr<Job> &job = options.job;
-  return std::make_shared<RankMap>(RankMap::inRuns(
-      ranks, job ? job->processes() : 1, job ? job->process() : 0));
-}
-
 /// Throws Error where a map is not one of a program's ranks.
 static void checkMap(const RankMap &map, const format::Program &program,
                      const std::shared_ptr<Job> &job) {
@@ -251,7 +240,7 @@ static format::WantedRanks wantedRanks(const LoadOptions &options) {
       std::iota(all.begin(), all.end(), 0);
       return all;
     }
-    return mapOf(options, program.ranks.size())->local;
+    return rankMapOf(options, program.ranks.size())->local;
   };
 }
 
@@ -308,7 +297,7 @@ std::string Program::State::read(const std::filesystem::path &directory,
   format::Program program = format::readProgram(
       text->text(), file, tableReader(files), wantedRanks(options));
   checkTarget(program, file);
-  options.ranks = mapOf(options, program.ranks.size());
+  options.ranks = rankMapOf(options, program.ranks.size());
   checkMap(*options.ranks, program, options.job);
   if (program.kernels) {
     files.open(program.kernels->name, program.kernels->hash);

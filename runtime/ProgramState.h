@@ -33,13 +33,6 @@ struct Program::Engine {
 
   Ranks &ranks() const { return executor.ranks(); }
 
-  /// Ends all processes, where there are others: they wait for this one.
-  /// Returns their first error.
-  std::string fail(const std::string &what) {
-    Job *job = ranks().job();
-    return job ? job->fail(what) : what;
-  }
-
   /// Whether another layout of an array takes it from other processes.
   bool needsOthers(const Array &array) const;
   /// Arrays, each in the layout beside it, which may take them from other

@@ -101,7 +101,7 @@ bool Program::Work::tryOr(Action action) {
     release();
     step->failInterrupted();
   } catch (const std::exception &error) {
-    std::string what = engine.fail(error.what());
+    std::string what = engine.ranks().failJob(error.what());
     release();
     step->fail(what);
   }

@@ -1,8 +1,11 @@
 """Python code in a process of its own, for what a test must survive."""
 
 import os
+import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import whale as wh
 
@@ -72,6 +75,15 @@ def launch(path, count, *options):
         env=os.environ
         | {"PYTHONPATH": os.path.dirname(os.path.dirname(wh.__file__))},
     )
+
+
+def kill_a_child(process, rng):
+    """Kills a process of a launcher, soon."""
+    time.sleep(float(rng.uniform(0, 0.03)))
+    children = pathlib.Path(
+        f"/proc/{process.pid}/task/{process.pid}/children"
+    ).read_text()
+    os.kill(int(rng.choice(children.split())), signal.SIGKILL)
 
 
 def output_of(process):

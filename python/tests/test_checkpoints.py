@@ -12,8 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pathlib
-import signal
 import socket
 import textwrap
 import time
@@ -23,8 +21,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from processes import kill_a_child, run
 from processes import launch as start
-from processes import run
 
 import whale as wh
 
@@ -396,11 +394,7 @@ def kill_one(process, rng):
     steps = int(rng.integers(1, 8))
     for _ in range(steps):
         process.stdout.readline()
-    time.sleep(float(rng.uniform(0, 0.03)))
-    children = pathlib.Path(
-        f"/proc/{process.pid}/task/{process.pid}/children"
-    ).read_text()
-    os.kill(int(rng.choice(children.split())), signal.SIGKILL)
+    kill_a_child(process, rng)
     return steps
 
 

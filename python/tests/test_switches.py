@@ -12,14 +12,11 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
-import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
-from processes import launch, output_of
+from processes import kill_a_child, launch, output_of
 
 import whale as wh
 
@@ -232,11 +229,7 @@ def test_killed_in_a_switch(tmp_path, seed):
     before = int(rng.integers(1, steps))
     for _ in range(before):
         process.stdout.readline()
-    time.sleep(float(rng.uniform(0, 0.03)))
-    children = pathlib.Path(
-        f"/proc/{process.pid}/task/{process.pid}/children"
-    ).read_text()
-    os.kill(int(rng.choice(children.split())), signal.SIGKILL)
+    kill_a_child(process, rng)
     _, errors = process.communicate(timeout=100)
     assert process.returncode != 0
     assert "has ended unexpectedly" in errors or "SIGKILL" in errors

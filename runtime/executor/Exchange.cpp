@@ -39,9 +39,8 @@ const ExchangePlan &Ranks::exchangePlan(std::span<const ArrayMove> moves) {
       exchanges.splice(exchanges.begin(), exchanges, it);
       return exchanges.front();
     }
-  int64_t processes = job() ? job()->processes() : 1;
-  ExchangePlaces places{map().process, processes, map().processOf, {}};
-  for (int64_t rank : map().firstRanks(processes))
+  ExchangePlaces places{map().process, processes(), map().processOf, {}};
+  for (int64_t rank : map().firstRanks(processes()))
     places.hostOf.push_back(rank < 0 ? 0 : hostOfRank.nodeOf(rank));
   exchanges.push_front(planExchange(moves, places));
   if (exchanges.size() > mostPlans)
@@ -116,19 +115,24 @@ void Exchanging::begin(const ExchangeRound &round,
                 piece.fromStrides, piece.size, widthOf(piece));
     giveUp(piece);
   }
-  sends.clear();
-  for (const RoundSide::Message &message : round.given.messages)
-    sends.push_back({firstRank[message.process],
-                     message.piece ? bringFrom(plan.pieces[*message.piece])
-                                   : packed + message.offset,
-                     message.bytes});
-  packed = static_cast<char *>(taken->data.get());
-  receives.clear();
-  for (const RoundSide::Message &message : round.taken.messages)
-    receives.push_back({firstRank[message.process],
-                        message.piece ? placeIn(plan.pieces[*message.piece])
-                                      : packed + message.offset,
-                        message.bytes});
+  auto messagesOf = [&](const RoundSide &side, const Buffer &memory,
+                        auto placeOf) {
+    std::vector<RankMessage> messages;
+    for (const RoundSide::Message &message : side.messages)
+      messages.push_back(
+          {firstRank[message.process],
+           message.piece
+               ? placeOf(plan.pieces[*message.piece])
+               : static_cast<char *>(memory.data.get()) + message.offset,
+           message.bytes});
+    return messages;
+  };
+  sends = messagesOf(round.given, *given, [this](const MovedPiece &piece) {
+    return bringFrom(piece);
+  });
+  receives = messagesOf(round.taken, *taken, [this](const MovedPiece &piece) {
+    return placeIn(piece);
+  });
 }
 
 void Exchanging::end(const ExchangeRound &round) {
@@ -175,8 +179,7 @@ std::vector<Ranks::Shards> Ranks::exchange(std::span<const ArrayMove> moves,
   }
   work->given = Buffer::allocate(givenBytes);
   work->taken = Buffer::allocate(takenBytes);
-  std::vector<int64_t> firstRank =
-      map().firstRanks(job() ? job()->processes() : 1);
+  std::vector<int64_t> firstRank = map().firstRanks(processes());
   run([&](int64_t rank) {
     try {
       for (const MovedPiece &piece : plan.pieces)

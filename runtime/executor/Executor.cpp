@@ -141,7 +141,8 @@ Bindings Executor::run(Bindings arguments, Bindings results,
       options.stop.stop_possible())
     overlap = nullptr;
   bool isBehind = shared->hasLeft(*this) && overlap;
-  shared->setLeft(nullptr);
+  if (shared->hasLeft())
+    shared->setLeft(nullptr);
   if (!isBehind)
     for (int64_t rank : shared->map().local)
       states[rank].device->reset();

@@ -56,17 +56,23 @@ static WantedGpu findWanted(const format::Program &program, int64_t rank) {
   return wanted;
 }
 
+std::shared_ptr<const RankMap> rankMapOf(const LoadOptions &load,
+                                         size_t ranks) {
+  if (load.ranks)
+    return load.ranks;
+  const std::shared_ptr<Job> &job = load.job;
+  return std::make_shared<RankMap>(RankMap::inRuns(
+      ranks, job ? job->processes() : 1, job ? job->process() : 0));
+}
+
 RanksOptions::RanksOptions(const BoundProgram &bound, const LoadOptions &load)
-    : map(load.ranks), job(load.job), threadsPerRank(load.threadsPerRank),
-      transport(load.transport), network(load.network), lateSeed(load.lateSeed),
+    : map(rankMapOf(load, bound.program.ranks.size())), job(load.job),
+      threadsPerRank(load.threadsPerRank), transport(load.transport),
+      network(load.network), lateSeed(load.lateSeed),
       testLibraries(bound.testLibraries) {
   const format::Program &program = bound.program;
   if (job && job->processes() == 1)
     job = nullptr;
-  if (!map)
-    map = std::make_shared<RankMap>(RankMap::inRuns(program.ranks.size(),
-                                                    job ? job->processes() : 1,
-                                                    job ? job->process() : 0));
   if (program.target != "cuda") {
     if (transport == TransportKind::Nccl)
       throw Error("the transport 'nccl' is for programs for 'cuda', this one "
@@ -313,7 +319,7 @@ void Ranks::inTurn(std::function<void(const AskInterrupted &)> action,
     } catch (const Interrupted &) {
       step->failInterrupted();
     } catch (const std::exception &error) {
-      step->fail(job() ? job()->fail(error.what()) : error.what());
+      step->fail(failJob(error.what()));
     }
     return StepQueue::TryEnd();
   });
@@ -395,9 +401,7 @@ void Ranks::attach(int64_t rank, Device &device) {
 // Errors
 //===----------------------------------------------------------------------===//
 
-void Ranks::fail(const std::string &what) {
-  stop(job() ? job()->fail(what) : what);
-}
+void Ranks::fail(const std::string &what) { stop(failJob(what)); }
 
 void Ranks::stop(const std::string &what) {
   {

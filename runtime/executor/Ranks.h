@@ -36,6 +36,9 @@ namespace whale::runtime {
 
 class Executor;
 
+/// Which process runs each of so many ranks.
+std::shared_ptr<const RankMap> rankMapOf(const LoadOptions &load, size_t ranks);
+
 /// What ranks are made for.
 struct RanksOptions {
   /// Of a program in this process. Reads, of `load`, what does not depend on
@@ -88,6 +91,7 @@ public:
   const RanksOptions options;
   const RankMap &map() const { return *options.map; }
   Job *job() const { return options.job.get(); }
+  int64_t processes() const { return job() ? job()->processes() : 1; }
 
   //===--------------------------------------------------------------------===//
   // Turns
@@ -135,6 +139,11 @@ public:
   // Errors
   //===--------------------------------------------------------------------===//
 
+  /// Ends all processes, where there are others: they wait for this one.
+  /// Returns their first error.
+  std::string failJob(const std::string &what) const {
+    return job() ? job()->fail(what) : what;
+  }
   /// Keeps the first error of a run and stops all ranks, in all processes.
   void fail(const std::string &what);
   /// Of this process only.
@@ -151,8 +160,6 @@ public:
 
   /// Between all ranks, through the memory of their hosts.
   Transport &host() { return *hostTransport; }
-  /// By rank, its host.
-  const Topology &hosts() const { return hostOfRank; }
   /// By rank; null for those that are not here or on the processor.
   const std::vector<std::shared_ptr<cuda::Gpu>> &gpus() const {
     return gpuOfRank;
@@ -223,6 +230,7 @@ private:
   void findGpus();
   Progress progress();
 
+  /// By rank.
   const Topology hostOfRank;
   std::vector<std::shared_ptr<cuda::Gpu>> gpuOfRank;
   std::shared_ptr<nccl::Communicators> ncclCommunicators;

@@ -68,10 +68,6 @@ public:
                void *dst) override {
     return transport.start(rank, first + channel, src, dst);
   }
-  Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
-                       std::span<const RankMessage> receives) override {
-    return transport.startMessages(rank, sends, receives);
-  }
   bool test(int64_t rank, const Ticket &ticket) override {
     return transport.test(rank, ticket);
   }

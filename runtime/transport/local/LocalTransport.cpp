@@ -129,12 +129,6 @@ private:
 };
 } // namespace
 
-Ticket Transport::startMessages(int64_t rank, std::span<const RankMessage>,
-                                std::span<const RankMessage>) {
-  throw Error("rank " + std::to_string(rank) +
-              " exchanges messages with ranks of its process");
-}
-
 LocalTransport::LocalTransport(size_t count, const Network &network)
     : network(network) {
   for (size_t i = 0; i < count; ++i)
