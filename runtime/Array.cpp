@@ -221,18 +221,7 @@ void Array::wait(const AskInterrupted &interrupted) const {
     step->wait(interrupted);
 }
 
-DType Array::dtype() const { return state->type->dtype; }
-const Shape &Array::shape() const { return state->type->shape; }
-const Layout &Array::layout() const { return state->layout(); }
-const std::shared_ptr<const RankMap> &Array::ranks() const {
-  return state->type->ranks;
-}
-bool Array::isInFiles() const { return state->type->isInFiles; }
-
-bool Array::isLaidOutAs(const std::shared_ptr<const Layout> &layout,
-                        const std::shared_ptr<const RankMap> &ranks) const {
-  return state->type->isLaidOutAs(layout, ranks);
-}
+const ArrayType &Array::type() const { return *state->type; }
 
 std::string Array::layoutChecksum() const {
   system::Checksum checksum;
@@ -262,12 +251,12 @@ int64_t Array::bytes() const {
   return elementCount(shape()) * byteSize(dtype());
 }
 
-std::shared_ptr<Buffer> Array::heldShard(size_t rank) const {
-  return state->readValue()->shards.at(rank);
+std::vector<std::shared_ptr<Buffer>> Array::heldShards() const {
+  return state->readValue()->shards;
 }
 
 std::shared_ptr<Buffer> Array::shard(size_t rank) const {
-  std::shared_ptr<Buffer> shard = heldShard(rank);
+  std::shared_ptr<Buffer> shard = heldShards().at(rank);
   if (shard)
     shard->host();
   return shard;

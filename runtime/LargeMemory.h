@@ -10,7 +10,8 @@
 #define WHALE_RUNTIME_LARGEMEMORY_H
 
 #include <cstddef>
-#include <list>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -34,19 +35,25 @@ public:
   std::shared_ptr<void> allocate(size_t bytes);
 
 private:
+  /// A run of pages, by its first one.
   struct Kept {
-    void *data;
     size_t bytes;
+    /// Grows with each that is given back.
+    uint64_t when;
   };
 
   void *take(size_t bytes);
+  void *takeKept(size_t bytes);
   void giveBack(void *data, size_t bytes);
   /// Unmaps what was given back first, until no more than `most` is kept.
   void shrink(size_t most);
 
   std::mutex mutex;
-  std::list<Kept> kept;
+  /// No two of them meet.
+  std::map<char *, Kept> kept;
+  /// In whole pages.
   size_t keptBytes = 0, usedBytes = 0, mostBytes = 0;
+  uint64_t given = 0;
 };
 
 } // namespace whale::runtime

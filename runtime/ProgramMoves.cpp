@@ -66,12 +66,9 @@ std::vector<Array> Program::Engine::relayout(
       continue;
     }
     numbers.push_back(i);
-    moves.push_back({byteSize(array.dtype()),
-                     std::make_shared<Layout>(array.layout()), array.ranks(),
-                     layouts[i]});
-    Ranks::Shards &shards = sources.emplace_back();
-    for (size_t rank = 0; rank < array.layout().boxes.size(); ++rank)
-      shards.push_back(array.heldShard(rank));
+    moves.push_back({byteSize(array.dtype()), array.type().layout,
+                     array.ranks(), layouts[i]});
+    sources.push_back(array.heldShards());
   }
   if (moves.empty())
     return arrays;

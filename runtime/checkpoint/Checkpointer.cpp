@@ -41,10 +41,10 @@
 #include <future>
 #include <pthread.h>
 #include <random>
+#include <sched.h>
 #include <set>
 #include <sstream>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -157,9 +157,6 @@ struct Checkpointer::State {
   std::optional<DirectoryLock> lock;
   std::unique_ptr<Saving> saving;
 };
-
-/// Of a thread, as `nice` has it.
-static constexpr int leastPriority = 19;
 
 static fs::path shardName(int64_t process) {
   return "shard-" + std::to_string(process) + ".safetensors";
@@ -410,8 +407,9 @@ void Checkpointer::State::start(const std::vector<StateLeaf> &leaves) {
       return std::string();
     });
   saving->thread = std::thread([this, own = saving.get()] {
-    // Steps go first.
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), leastPriority);
+    // Steps go first: what is idle makes way as soon as they wake up.
+    sched_param none{};
+    sched_setscheduler(0, SCHED_IDLE, &none);
     run(*own);
   });
 }

@@ -49,7 +49,7 @@ ShardFile::ShardFile(const std::vector<StateLeaf> &leaves,
     int64_t width = byteSize(leaf.array.dtype());
     const Box &held = *leaf.array.layout().boxes[share.holder];
     auto [begin, end] = format::rangeIn(held, share.box);
-    std::shared_ptr<Buffer> shard = leaf.array.heldShard(share.holder);
+    std::shared_ptr<Buffer> shard = leaf.array.heldShards().at(share.holder);
     if (!shard)
       throw Error(leaf.name + ": this process does not have the part that is " +
                   "its own to save");

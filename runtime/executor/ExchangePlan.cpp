@@ -24,9 +24,9 @@
 
 namespace whale::runtime {
 
-/// The most bytes that a process gives, or takes, in a round: what is packed
-/// stays in the cache until it is sent.
-static constexpr int64_t roundBytes = 8 << 20;
+/// The most bytes that a process gives, or takes, in a round: what is packed is
+/// one huge page, and stays in the cache until it is sent.
+static constexpr int64_t roundBytes = 2 << 20;
 /// From here on a message costs less than two copies.
 static constexpr int64_t largeBytes = 128 << 10;
 

@@ -84,7 +84,7 @@ struct ExchangePlan {
 };
 
 /// Plans an exchange for one process: all of them plan the same messages. A
-/// process gives, and takes, at most 8 MiB in a round. Pieces that are large
+/// process gives, and takes, at most 2 MiB in a round. Pieces that are large
 /// go as messages of their own, the others of two processes in one. Throws
 /// Error where a process that has no rank would have to give something. Cost:
 /// that of exchangeOf.

@@ -207,7 +207,7 @@ TEST(ExchangePlan, BringsEachShardItsBox) {
 /// all are at work.
 TEST(ExchangePlan, AllAreAtWorkInEachRound) {
   constexpr int64_t processes = 4, arrays = 8;
-  Shape shape = {1024, 1024};
+  Shape shape = {512, 512};
   std::vector<ArrayMove> moves;
   for (int64_t i = 0; i < arrays; ++i) {
     auto from = std::make_shared<Layout>(Layout{shape, {}});
@@ -216,12 +216,12 @@ TEST(ExchangePlan, AllAreAtWorkInEachRound) {
       bool isHere = rank == i * processes / arrays;
       from->boxes.push_back(isHere ? std::optional(Box::whole(shape))
                                    : std::nullopt);
-      to->boxes.emplace_back(Box{{rank * 256, 0}, {256, 1024}});
+      to->boxes.emplace_back(Box{{rank * 128, 0}, {128, 512}});
     }
     moves.push_back({4, from, mapOf(*from, processes), to});
   }
   Exchange exchange(moves, processes);
-  // Each gives 6 MiB, and takes as much.
+  // Each gives 1.5 MiB, and takes as much.
   for (int64_t process = 0; process < processes; ++process)
     EXPECT_EQ(exchange.roundsOf(process), 1u);
   exchange.run();

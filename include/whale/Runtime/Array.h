@@ -136,14 +136,18 @@ public:
   /// See Step::wait.
   void wait(const AskInterrupted &interrupted = nullptr) const;
 
-  DType dtype() const;
-  const Shape &shape() const;
-  const Layout &layout() const;
+  const ArrayType &type() const;
+  DType dtype() const { return type().dtype; }
+  const Shape &shape() const { return type().shape; }
+  const Layout &layout() const { return *type().layout; }
   /// See ArrayType.
-  const std::shared_ptr<const RankMap> &ranks() const;
-  bool isInFiles() const;
-  bool isLaidOutAs(const std::shared_ptr<const Layout> &layout,
-                   const std::shared_ptr<const RankMap> &ranks = nullptr) const;
+  const std::shared_ptr<const RankMap> &ranks() const { return type().ranks; }
+  bool isInFiles() const { return type().isInFiles; }
+  bool
+  isLaidOutAs(const std::shared_ptr<const Layout> &layout,
+              const std::shared_ptr<const RankMap> &ranks = nullptr) const {
+    return type().isLaidOutAs(layout, ranks);
+  }
   /// Of type, shape and layout: what processes compare.
   std::string layoutChecksum() const;
   /// Bytes of the whole tensor.
@@ -152,8 +156,9 @@ public:
   /// The shard of a rank (null where it holds none), all of it in the host's
   /// memory; throws when donated.
   std::shared_ptr<Buffer> shard(size_t rank) const;
-  /// The same, of which the caller brings what it reads (Buffer::host).
-  std::shared_ptr<Buffer> heldShard(size_t rank) const;
+  /// The shards by rank, of which the caller brings what it reads
+  /// (Buffer::host); throws when donated.
+  std::vector<std::shared_ptr<Buffer>> heldShards() const;
 
   /// Whether this process has all of it.
   bool isComplete() const;
