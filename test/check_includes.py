@@ -33,12 +33,13 @@ ORDER = [
     "Target/CUDA",
     "Program",
     "Runtime",
+    "Sim",
     "tools",
     "python",
 ]
 """A folder below include/whale, lib and unittests; `Runtime`: runtime/, too."""
 
-WITHOUT_LLVM = {"System", "Cluster", "ProgramFormat", "Report", "Runtime"}
+WITHOUT_LLVM = {"System", "Cluster", "ProgramFormat", "Report", "Runtime", "Sim"}
 """What runs programs consists of these."""
 
 AGGREGATES = {"include/whale/Transforms/Passes.h"}
@@ -49,8 +50,9 @@ INCLUDE = re.compile(r'^\s*(?:#\s*)?include "([^"]+)"', re.MULTILINE)
 
 def folder_of(path: str) -> str | None:
     """The folder of the order that holds a file, given from the root."""
-    if path.startswith("runtime/"):
-        return "Runtime"
+    for top, name in (("runtime/", "Runtime"), ("sim/", "Sim")):
+        if path.startswith(top):
+            return name
     for prefix in ("include/whale/", "lib/", "unittests/"):
         path = path.removeprefix(prefix)
     found = [name for name in ORDER if path.startswith(name + "/")]
@@ -60,7 +62,7 @@ def folder_of(path: str) -> str | None:
 def check(root: pathlib.Path) -> list[str]:
     """What is wrong, a line each."""
     faults = []
-    for top in ("include", "lib", "runtime", "tools", "python", "unittests"):
+    for top in ("include", "lib", "runtime", "sim", "tools", "python", "unittests"):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in (".h", ".cpp", ".td"):
                 continue

@@ -23,4 +23,4 @@ _whale_tool() {
 
 # What is no option is a file.
 complete -o default -F _whale_tool \
-  whale-compile whale-run whale-opt whale-checkpoint
+  whale-compile whale-run whale-sim whale-opt whale-checkpoint

@@ -18,6 +18,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Cluster/Cluster.h"
+#include "whale/System/Error.h"
+#include "whale/System/Io.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -70,8 +72,8 @@ void Cluster::numberDevices() {
     }
 }
 
-double Efficiency::at(double flops) const {
-  auto above = std::ranges::upper_bound(points, flops, {},
+double Curve::at(double size) const {
+  auto above = std::ranges::upper_bound(points, size, {},
                                         &std::pair<double, double>::first);
   if (above == points.begin())
     return above->second;
@@ -79,11 +81,28 @@ double Efficiency::at(double flops) const {
   if (above == points.end())
     return below->second;
   double part =
-      std::log(flops / below->first) / std::log(above->first / below->first);
+      std::log(size / below->first) / std::log(above->first / below->first);
   return below->second + part * (above->second - below->second);
 }
 
 Cluster Cluster::ofRanks(int64_t count) { return parse(std::to_string(count)); }
+
+/// A number where it is one everywhere.
+static Json toJson(const Curve &curve) {
+  if (curve.points.front().first == 0)
+    return curve.points.front().second;
+  Json json = Json::array();
+  for (auto [size, share] : curve.points)
+    json.push_back({size, share});
+  return json;
+}
+
+static Json toJson(const Efficiency &efficiency) {
+  if (!efficiency.bySmallest)
+    return toJson(efficiency.byFlops);
+  return {{"flops", toJson(efficiency.byFlops)},
+          {"smallest_dimension", toJson(*efficiency.bySmallest)}};
+}
 
 static Json toJson(const Link &link) {
   Json json = Json::object();
@@ -91,6 +110,8 @@ static Json toJson(const Link &link) {
     json["bandwidth"] = link.bandwidth;
   if (link.latency != 0)
     json["latency"] = link.latency;
+  if (link.efficiency != Curve())
+    json["efficiency"] = toJson(link.efficiency);
   return json;
 }
 
@@ -99,8 +120,16 @@ static Json toJson(const DeviceKind &kind) {
   json["flops"] = Json::object();
   for (const auto &[dtype, peak] : kind.flops)
     json["flops"][dtype] = peak;
-  json["memory_bytes"] = kind.memoryBytes;
+  json["memory_bytes"] = kind.memoryBytes + kind.reservedBytes;
   json["memory_bandwidth"] = kind.memoryBandwidth;
+  if (kind.memoryEfficiency != 1)
+    json["memory_efficiency"] = kind.memoryEfficiency;
+  if (kind.kernelStart > 0)
+    json["kernel_start"] = kind.kernelStart;
+  if (kind.overlapTax > 0)
+    json["overlap_tax"] = kind.overlapTax;
+  if (kind.reservedBytes > 0)
+    json["reserved_bytes"] = kind.reservedBytes;
   // What the name says already is left out.
   std::optional<DeviceKind> builtin = Cluster::builtinKind(kind.name);
   if (kind.arch != (builtin ? builtin->arch : ""))
@@ -109,14 +138,8 @@ static Json toJson(const DeviceKind &kind) {
   for (size_t i = 0; i < kNumOpClasses; ++i) {
     if (kind.efficiency[i] == Efficiency())
       continue;
-    Json &own = efficiency[std::string(stringifyOpClass(OpClass(i)))];
-    const auto &points = kind.efficiency[i].points;
-    if (points.front().first == 0) {
-      own = points.front().second;
-      continue;
-    }
-    for (auto [flops, share] : points)
-      own.push_back({flops, share});
+    efficiency[std::string(stringifyOpClass(OpClass(i)))] =
+        toJson(kind.efficiency[i]);
   }
   if (!efficiency.empty())
     json["efficiency"] = efficiency;
@@ -161,4 +184,15 @@ std::string Cluster::toJson() const {
   if (network != Link())
     json["network"] = ::toJson(network);
   return json.dump();
+}
+
+Cluster whale::readCluster(const std::string &path) {
+  system::MappedFile file(path);
+  try {
+    return Cluster::parse(file.text());
+  } catch (const ClusterError &error) {
+    throw system::Error(path + ":" + std::to_string(error.getLine()) + ":" +
+                        std::to_string(error.getColumn()) + ": " +
+                        error.what());
+  }
 }

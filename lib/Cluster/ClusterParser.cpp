@@ -215,27 +215,48 @@ private:
 };
 } // namespace
 
-/// A number, or a curve of FLOPs and shares.
-static Efficiency readEfficiency(const Field &field, const NumberRange &range) {
+/// A number, or a curve of sizes, which `what` names, and shares.
+static Curve readCurve(const Field &field, const NumberRange &range,
+                       const NumberRange &sizes, const std::string &what) {
   if (!field.value().is_array())
     return {{{0, field.within(range)}}};
-  Efficiency efficiency{{}};
+  Curve curve{{}};
   for (const Field &point : field.list()) {
     std::vector<Field> numbers = point.list();
     if (numbers.size() != 2)
-      point.fail("expected FLOPs and a share, found " +
+      point.fail("expected " + what + " and a share, found " +
                  std::to_string(numbers.size()) + " elements");
-    double flops = numbers[0].within(kFlopsRange);
-    if (!efficiency.points.empty() && flops <= efficiency.points.back().first)
-      numbers[0].fail("expected more FLOPs than in the point before");
-    efficiency.points.emplace_back(flops, numbers[1].within(range));
+    double size = numbers[0].within(sizes);
+    if (!curve.points.empty() && size <= curve.points.back().first)
+      numbers[0].fail("expected more " + what + " than in the point before");
+    curve.points.emplace_back(size, numbers[1].within(range));
   }
+  return curve;
+}
+
+/// Of products by their smallest dimension, too.
+static Efficiency readEfficiency(const Field &field, OpClass opClass) {
+  const NumberRange &range = opClass == OpClass::Convolution
+                                 ? kConvolutionEfficiencyRange
+                                 : kEfficiencyRange;
+  auto byFlops = [&](const Field &curve) {
+    return readCurve(curve, range, kFlopsRange, "FLOPs");
+  };
+  if (opClass != OpClass::Matmul || !field.value().is_object())
+    return {byFlops(field)};
+  field.object({"flops", "smallest_dimension"});
+  Efficiency efficiency;
+  if (std::optional<Field> curve = field.get("flops"))
+    efficiency.byFlops = byFlops(*curve);
+  if (std::optional<Field> curve = field.get("smallest_dimension"))
+    efficiency.bySmallest = readCurve(*curve, range, kExtentRange, "elements");
   return efficiency;
 }
 
 DeviceKind Reader::readKind(const std::string &name, const Field &field) {
-  field.object({"flops", "memory_bytes", "memory_bandwidth", "arch",
-                "efficiency", "power_w"});
+  field.object({"flops", "memory_bytes", "memory_bandwidth",
+                "memory_efficiency", "kernel_start", "overlap_tax",
+                "reserved_bytes", "arch", "efficiency", "power_w"});
   // A file may change one number of a built-in kind and leave out the rest.
   std::optional<DeviceKind> builtin = Cluster::builtinKind(name);
   DeviceKind kind = builtin.value_or(DeviceKind());
@@ -255,11 +276,23 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
     kind.memoryBytes = field.need("memory_bytes").bytes();
   if (!builtin || field.get("memory_bandwidth"))
     kind.memoryBandwidth = field.need("memory_bandwidth").within(kRateRange);
+  if (std::optional<Field> share = field.get("memory_efficiency"))
+    kind.memoryEfficiency = share->within(kEfficiencyRange);
+  if (std::optional<Field> start = field.get("kernel_start"))
+    kind.kernelStart = start->within(kKernelStartRange);
+  if (std::optional<Field> tax = field.get("overlap_tax"))
+    kind.overlapTax = tax->within(kOverlapTaxRange);
+  if (std::optional<Field> reserved = field.get("reserved_bytes")) {
+    kind.reservedBytes = reserved->bytes();
+    if (kind.reservedBytes >= kind.memoryBytes)
+      reserved->fail("expected less than the memory has");
+    kind.memoryBytes -= kind.reservedBytes;
+  }
   if (std::optional<Field> arch = field.get("arch"))
     kind.arch = arch->architecture();
   if (std::optional<Field> efficiency = field.get("efficiency")) {
     if (efficiency->value().is_number() || efficiency->value().is_array()) {
-      kind.efficiency.fill(readEfficiency(*efficiency, kEfficiencyRange));
+      kind.efficiency.fill(readEfficiency(*efficiency, OpClass::Other));
     } else {
       std::vector<std::string_view> names;
       for (size_t i = 0; i < kNumOpClasses; ++i)
@@ -267,10 +300,7 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
       efficiency->object(names);
       for (size_t i = 0; i < kNumOpClasses; ++i)
         if (std::optional<Field> value = efficiency->get(names[i]))
-          kind.efficiency[i] =
-              readEfficiency(*value, OpClass(i) == OpClass::Convolution
-                                         ? kConvolutionEfficiencyRange
-                                         : kEfficiencyRange);
+          kind.efficiency[i] = readEfficiency(*value, OpClass(i));
     }
   }
   if (std::optional<Field> power = field.get("power_w"))
@@ -279,12 +309,15 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
 }
 
 Link Reader::readLink(const Field &field) {
-  field.object({"bandwidth", "latency"});
+  field.object({"bandwidth", "latency", "efficiency"});
   Link link;
   if (std::optional<Field> bandwidth = field.get("bandwidth"))
     link.bandwidth = bandwidth->within(kRateRange);
   if (std::optional<Field> latency = field.get("latency"))
     link.latency = latency->within(kLatencyRange);
+  if (std::optional<Field> efficiency = field.get("efficiency"))
+    link.efficiency =
+        readCurve(*efficiency, kEfficiencyRange, kMemoryRange, "bytes");
   return link;
 }
 

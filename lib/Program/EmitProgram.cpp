@@ -132,6 +132,8 @@ LogicalResult ProgramEmitter::gatherRanks() {
     return module.emitError("the cluster has ")
            << cluster->devices.size() << " devices, but there are "
            << classOf.size() << " ranks";
+  if (cluster)
+    program.cluster = cluster->toJson();
   for (auto [number, rankClass] : classOf) {
     format::Rank &rank = program.ranks.emplace_back();
     rank.rankClass = int64_t(rankClass);
@@ -141,7 +143,8 @@ LogicalResult ProgramEmitter::gatherRanks() {
       rank.kind = kind.name;
       if (isForGpu() && !kind.arch.empty())
         program.gpuKinds[kind.name] = {
-            options.areKindsCompared ? kind.arch : "", kind.memoryBytes};
+            options.areKindsCompared ? kind.arch : "",
+            kind.memoryBytes + kind.reservedBytes};
       rank.node = cluster->devices[number].node;
       rank.slowdown = cluster->devices[number].slowdown;
     }

@@ -476,6 +476,7 @@ static Program read(std::string_view text, const std::string &file,
   reader.read();
   if (std::string plan = findMember(text, "plan"); !plan.empty())
     program.plan = std::move(plan);
+  program.cluster = findMember(text, "cluster");
   if (wanted)
     return program;
   if (auto fault = checkTransfers(program))

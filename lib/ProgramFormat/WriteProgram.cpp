@@ -518,6 +518,8 @@ ProgramText ProgramWriter::write() {
     field("kernel_signatures", signatures);
   }
   file("constants", program.constants);
+  if (!program.cluster.empty())
+    field("cluster", system::parseJson<Json>(program.cluster));
   field("plan", system::parseJson<Json>(program.plan));
   writeHashes();
   manifest.end();

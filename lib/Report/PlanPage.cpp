@@ -73,6 +73,9 @@ private:
   void addMemory();
   void addSchedule();
   void addArguments();
+  void addTimes(const char *id, const char *title,
+                const std::vector<Timed> &times, const char *unit);
+  void addComparison();
   void addBar(const Devices &devices, double y, double most);
   void addLane(const std::vector<Piece> &pieces, double y, double height);
   void addLegend(const std::vector<std::string> &names);
@@ -360,6 +363,50 @@ void Page::addArguments() {
   close();
 }
 
+void Page::addTimes(const char *id, const char *title,
+                    const std::vector<Timed> &times, const char *unit) {
+  if (times.empty() || plan.stepSeconds <= 0)
+    return;
+  open(id, title);
+  page += "<table>\n";
+  for (size_t i = 0; i < std::min(times.size(), mostRows); ++i)
+    page += "<tr><td>" + html(times[i].what) + "</td><td>" +
+            describeSeconds(times[i].seconds) + "</td><td>" +
+            print("%.1f%%", 100 * times[i].seconds / plan.stepSeconds) +
+            html(unit) + "</td></tr>\n";
+  page += "</table>\n";
+  addLeftOut(times.size(), mostRows, "rows");
+  close();
+}
+
+void Page::addComparison() {
+  if (plan.comparison.empty())
+    return;
+  open("comparison", "Programs and clusters");
+  page += "<table><tr><th>program</th><th>cluster</th><th>step</th>"
+          "<th>samples/s</th><th>most memory</th><th>fits</th></tr>\n";
+  double most = 0;
+  for (const Compared &row : plan.comparison)
+    most = std::max(most, row.stepSeconds);
+  for (const Compared &row : plan.comparison) {
+    constexpr double width = 160;
+    page +=
+        "<tr><td>" + html(row.program) + "</td><td>" + html(row.cluster) +
+        "</td><td>" +
+        print("<svg width=\"%.0f\" height=\"10\" role=\"img\" "
+              "aria-label=\"length\"><rect width=\"%.1f\" height=\"10\" "
+              "fill=\"%s\"/></svg> ",
+              width, most > 0 ? width * row.stepSeconds / most : 0.0,
+              colorOf("step")) +
+        describeSeconds(row.stepSeconds) + "</td><td>" +
+        (row.samplesPerSecond > 0 ? withPrefix(row.samplesPerSecond, "") : "") +
+        "</td><td>" + describeBytes(row.mostBytes) + "</td><td>" +
+        (row.fits ? "yes" : "no") + "</td></tr>\n";
+  }
+  page += "</table>\n";
+  close();
+}
+
 std::string Page::run() {
   page = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
          "<title>Plan of a step</title><style>" +
@@ -370,6 +417,9 @@ std::string Page::run() {
   addShares();
   addMemory();
   addSchedule();
+  addTimes("path", "Critical path", plan.criticalPath, " of the step");
+  addTimes("changes", "How long a step would take", plan.changes, " of now");
+  addComparison();
   addArguments();
   return page + "</div></body></html>\n";
 }

@@ -127,6 +127,17 @@ Plan readPlan(std::string_view source) {
     plan.arguments.push_back({text(argument, "label"),
                               text(argument, "placement"),
                               argument.value("bytes", 0.0)});
+  for (const Json &share : list(json, "critical_path"))
+    plan.criticalPath.push_back(
+        {text(share, "what"), share.value("seconds", 0.0)});
+  for (const Json &change : list(json, "changes"))
+    plan.changes.push_back(
+        {text(change, "what"), change.value("step_time_s", 0.0)});
+  for (const Json &row : list(json, "comparison"))
+    plan.comparison.push_back(
+        {text(row, "program"), text(row, "cluster"),
+         row.value("step_time_s", 0.0), row.value("samples_per_s", 0.0),
+         row.value("peak_memory_bytes", 0.0), row.value("fits", true)});
   plan.stepSeconds = json.value("step_time_s", 0.0);
   plan.samples = json.value("samples", int64_t(0));
   plan.microBatches = json.value("micro_batches", int64_t(0));

@@ -77,12 +77,29 @@ struct Argument {
   double bytes = 0;
 };
 
+/// A name, and seconds of it.
+struct Timed {
+  std::string what;
+  double seconds = 0;
+};
+
+/// A program on a cluster, beside others.
+struct Compared {
+  std::string program, cluster;
+  double stepSeconds = 0, samplesPerSecond = 0, mostBytes = 0;
+  bool fits = true;
+};
+
 /// A plan; what it lacks is empty or 0.
 struct Plan {
   std::vector<Work> work;
   std::vector<Devices> devices;
   std::vector<Exchange> collectives, links;
   std::vector<Argument> arguments;
+  /// Of a simulation: what the step consists of, and how long it would take if
+  /// something were better.
+  std::vector<Timed> criticalPath, changes;
+  std::vector<Compared> comparison;
   double stepSeconds = 0;
   int64_t samples = 0, microBatches = 0;
 };

@@ -6,37 +6,46 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each time depends only on times that are known before it: of what precedes it
-// in its rank, and of the posts of a transfer's participants. So ranks advance
-// one at a time, each until it waits for a transfer that has not begun, and go
-// on when it has; the order in which they do is of no effect.
+// Events in the order of their times: a rank has computed, a part of a transfer
+// is over, what a transfer carries starts to move, or has arrived. Of those of
+// one time the first to be known comes first, so that the result is the same
+// each time.
 //
 //===----------------------------------------------------------------------===//
 
 #include "whale/Step/QueueModel.h"
 
+#include "LinkFlows.h"
+
 #include <algorithm>
 #include <cassert>
+#include <functional>
+#include <queue>
+#include <tuple>
+#include <utility>
 
 namespace whale {
 namespace {
 
 class Simulation {
 public:
-  explicit Simulation(const std::vector<RankQueue> &queues);
+  Simulation(const std::vector<RankQueue> &queues, const SharedLinks &links);
   std::optional<std::vector<RankTimes>> run();
 
 private:
   struct Rank {
     const RankQueue *queue = nullptr;
     size_t next = 0;
-    double clock = 0;
-    /// The parts that were started, and those of them that have begun.
-    size_t started = 0, begun = 0;
-    /// When the last part that has begun is over.
-    double linksFree = 0;
-    /// By part: when it was posted.
-    std::vector<double> posted;
+    /// The parts that were started, and those of them that are over: the next
+    /// one heads its queue.
+    size_t started = 0, ended = 0;
+    bool isBlocked = false, isBegun = false;
+    /// Of what it computes: the seconds that are left since `since`, without
+    /// what transfers take, and whether there is anything.
+    bool computes = false;
+    double left = 0, since = 0;
+    /// The number of the event that says when it is done.
+    uint64_t due = 0;
     RankTimes times;
   };
   struct Transfer {
@@ -44,102 +53,190 @@ private:
     /// The participants that have it at the head of their queues.
     size_t heads = 0;
   };
+  enum class EventKind { Computed, PartEnds, Moves, Arrives };
+  struct Event {
+    double time;
+    uint64_t number;
+    EventKind kind;
+    /// A rank, or a transfer that moves.
+    size_t subject;
+    bool operator>(const Event &other) const {
+      return std::tie(time, number) > std::tie(other.time, other.number);
+    }
+  };
 
+  uint64_t push(double time, EventKind kind, size_t subject) {
+    events.push({time, ++numbers, kind, subject});
+    return numbers;
+  }
   void advance(size_t number);
-  void reachHead(const Rank &rank);
-  void begin(size_t number);
+  void compute(size_t number, double seconds);
+  void slow(size_t number, bool isBegun);
+  void reachHead(size_t number);
+  void begin(size_t transfer);
+  void move(size_t transfer);
+  void endPart(size_t number);
+  void expectArrival();
 
   std::vector<Rank> ranks;
   std::vector<Transfer> transfers;
-  /// What is to be done: ranks that may go on, transfers that can begin.
-  std::vector<size_t> runnable, ready;
+  LinkFlows flows;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+  uint64_t numbers = 0;
+  /// The number of the event of the next arrival.
+  uint64_t arrival = 0;
+  double now = 0;
 };
 
-Simulation::Simulation(const std::vector<RankQueue> &queues) {
+Simulation::Simulation(const std::vector<RankQueue> &queues,
+                       const SharedLinks &links)
+    : flows(links) {
   for (const RankQueue &queue : queues) {
     size_t number = ranks.size();
     Rank &rank = ranks.emplace_back();
     rank.queue = &queue;
-    rank.posted.resize(queue.parts.size());
     rank.times.items.resize(queue.items.size());
     rank.times.parts.resize(queue.parts.size());
     for (const TransferPart &part : queue.parts) {
       transfers.resize(std::max(transfers.size(), part.transfer + 1));
       transfers[part.transfer].ranks.push_back(number);
     }
-    runnable.push_back(number);
   }
+}
+
+/// A rank computes longer while a part of its goes on.
+void Simulation::slow(size_t number, bool isBegun) {
+  Rank &rank = ranks[number];
+  double tax = rank.queue->overlapTax;
+  bool wasBegun = std::exchange(rank.isBegun, isBegun);
+  if (tax == 0 || !rank.computes || wasBegun == isBegun)
+    return;
+  rank.left -= (now - rank.since) / (wasBegun ? 1 + tax : 1);
+  rank.since = now;
+  rank.due = push(now + std::max(0.0, rank.left) * (isBegun ? 1 + tax : 1),
+                  EventKind::Computed, number);
+}
+
+void Simulation::compute(size_t number, double seconds) {
+  Rank &rank = ranks[number];
+  rank.computes = true;
+  rank.left = seconds;
+  rank.since = now;
+  double tax = rank.isBegun ? rank.queue->overlapTax : 0;
+  rank.due = push(now + seconds * (1 + tax), EventKind::Computed, number);
 }
 
 /// What is the first now of what a rank has posted.
-void Simulation::reachHead(const Rank &rank) {
-  if (rank.begun == rank.started)
+void Simulation::reachHead(size_t number) {
+  const Rank &rank = ranks[number];
+  if (rank.ended == rank.started)
     return;
-  size_t number = rank.queue->parts[rank.begun].transfer;
-  Transfer &transfer = transfers[number];
-  if (++transfer.heads == transfer.ranks.size())
-    ready.push_back(number);
+  size_t transfer = rank.queue->parts[rank.ended].transfer;
+  if (++transfers[transfer].heads == transfers[transfer].ranks.size())
+    begin(transfer);
 }
 
-void Simulation::begin(size_t number) {
-  double begin = 0;
-  for (size_t participant : transfers[number].ranks) {
-    const Rank &rank = ranks[participant];
-    begin = std::max({begin, rank.posted[rank.begun], rank.linksFree});
-  }
-  for (size_t participant : transfers[number].ranks) {
+void Simulation::begin(size_t transfer) {
+  bool carries = flows.carries(transfer);
+  double latest = 0;
+  for (size_t participant : transfers[transfer].ranks) {
     Rank &rank = ranks[participant];
-    size_t part = rank.begun++;
-    rank.linksFree = begin + rank.queue->parts[part].seconds;
-    rank.times.parts[part] = {begin, rank.linksFree};
-    runnable.push_back(participant);
-    reachHead(rank);
+    double seconds = rank.queue->parts[rank.ended].seconds;
+    rank.times.parts[rank.ended] = {now, now};
+    slow(participant, /*isBegun=*/true);
+    latest = std::max(latest, seconds);
+    if (!carries)
+      push(now + seconds, EventKind::PartEnds, participant);
   }
+  if (carries)
+    push(now + latest, EventKind::Moves, transfer);
 }
 
+void Simulation::expectArrival() {
+  if (std::optional<double> end = flows.nextEnd())
+    arrival = push(*end, EventKind::Arrives, 0);
+}
+
+void Simulation::move(size_t transfer) {
+  flows.begin(transfer, now);
+  expectArrival();
+}
+
+void Simulation::endPart(size_t number) {
+  Rank &rank = ranks[number];
+  rank.times.parts[rank.ended].end = now;
+  slow(number, /*isBegun=*/false);
+  size_t part = rank.ended++;
+  reachHead(number);
+  if (!rank.isBlocked || rank.queue->items[rank.next].part != part)
+    return;
+  rank.isBlocked = false;
+  // The work in a wait; nothing where that is all.
+  compute(number, rank.queue->items[rank.next].seconds);
+}
+
+/// Takes items until one takes time.
 void Simulation::advance(size_t number) {
   Rank &rank = ranks[number];
   for (; rank.next < rank.queue->items.size(); ++rank.next) {
     const QueueItem &item = rank.queue->items[rank.next];
-    double begin = rank.clock;
+    rank.times.items[rank.next] = {now, now};
     switch (item.kind) {
     case QueueItem::Kind::Compute:
-      rank.clock += item.seconds;
-      break;
+      return compute(number, item.seconds);
     case QueueItem::Kind::Start:
       assert(item.part == rank.started && "starts are in order");
-      rank.posted[rank.started++] = rank.clock;
-      if (rank.begun + 1 == rank.started)
-        reachHead(rank);
+      if (rank.ended == rank.started++)
+        reachHead(number);
       break;
     case QueueItem::Kind::Wait:
       assert(item.part < rank.started && "waits follow starts");
-      if (item.part >= rank.begun)
-        return;
-      rank.clock =
-          std::max(rank.clock, rank.times.parts[item.part].end) + item.seconds;
-      break;
+      if (item.part < rank.ended)
+        return compute(number, item.seconds);
+      rank.isBlocked = true;
+      return;
     }
-    rank.times.items[rank.next] = {begin, rank.clock};
   }
 }
 
 std::optional<std::vector<RankTimes>> Simulation::run() {
-  while (!runnable.empty() || !ready.empty()) {
-    std::vector<size_t> &list = ready.empty() ? runnable : ready;
-    bool isTransfer = !ready.empty();
-    size_t number = list.back();
-    list.pop_back();
-    if (isTransfer)
-      begin(number);
-    else
-      advance(number);
+  for (size_t number = 0; number < ranks.size(); ++number)
+    advance(number);
+  while (!events.empty()) {
+    Event event = events.top();
+    events.pop();
+    now = event.time;
+    switch (event.kind) {
+    case EventKind::Computed: {
+      Rank &rank = ranks[event.subject];
+      if (event.number != rank.due)
+        break;
+      rank.computes = false;
+      rank.times.items[rank.next++].end = now;
+      rank.times.seconds = now;
+      advance(event.subject);
+      break;
+    }
+    case EventKind::PartEnds:
+      endPart(event.subject);
+      break;
+    case EventKind::Moves:
+      move(event.subject);
+      break;
+    case EventKind::Arrives:
+      if (event.number != arrival)
+        break;
+      for (size_t transfer : flows.takeEnded(now))
+        for (size_t participant : transfers[transfer].ranks)
+          endPart(participant);
+      expectArrival();
+      break;
+    }
   }
   std::vector<RankTimes> times;
   for (Rank &rank : ranks) {
     if (rank.next != rank.queue->items.size())
       return std::nullopt;
-    rank.times.seconds = rank.clock;
     times.push_back(std::move(rank.times));
   }
   return times;
@@ -148,8 +245,8 @@ std::optional<std::vector<RankTimes>> Simulation::run() {
 } // namespace
 
 std::optional<std::vector<RankTimes>>
-timeQueues(const std::vector<RankQueue> &ranks) {
-  return Simulation(ranks).run();
+timeQueues(const std::vector<RankQueue> &ranks, const SharedLinks &links) {
+  return Simulation(ranks, links).run();
 }
 
 std::optional<std::vector<double>>

@@ -63,6 +63,23 @@ Region &longestBranch(Operation *branch, const CostModel &model,
   return *findLongestBranch(branch, model, device).first;
 }
 
+/// Of a matrix product's three extents; 0 where one of them is.
+static double smallestExtent(stablehlo::DotGeneralOp dot) {
+  auto lhs = cast<ShapedType>(dot.getLhs().getType());
+  auto rhs = cast<ShapedType>(dot.getRhs().getType());
+  auto numbers = dot.getDotDimensionNumbers();
+  double batch = 1, contracted = 1;
+  for (int64_t dim : numbers.getLhsBatchingDimensions())
+    batch *= double(lhs.getDimSize(dim));
+  for (int64_t dim : numbers.getLhsContractingDimensions())
+    contracted *= double(lhs.getDimSize(dim));
+  double shared = batch * contracted;
+  if (shared == 0)
+    return 0;
+  return std::min({contracted, double(lhs.getNumElements()) / shared,
+                   double(rhs.getNumElements()) / shared});
+}
+
 double opSeconds(Operation *op, const CostModel &model, int64_t device) {
   if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
     return repeatCost(double(tripCount(loop).value_or(1)),
@@ -77,10 +94,14 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
     return 0;
   OpCost cost;
   cost.opClass = opClassOf(op);
+  // It is fused with others.
+  cost.startsKernel = cost.opClass != OpClass::Elementwise;
   cost.flops = double(opFlops(op));
   cost.bytes = cost.opClass == OpClass::Elementwise
                    ? double(getTensorBytes(op->getResult(0).getType()))
                    : double(opBytes(op));
+  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
+    cost.smallest = smallestExtent(dot);
   std::string dtype;
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();

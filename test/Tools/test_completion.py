@@ -33,6 +33,7 @@ def completed(tool: str, *words: str) -> list[str]:
     [
         ("whale-compile",),
         ("whale-run",),
+        ("whale-sim",),
         ("whale-opt",),
         ("whale-checkpoint", "export"),
     ],

@@ -10,20 +10,8 @@
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Runtime/Types.h"
-#include "whale/System/Io.h"
 
 namespace whale::runtime {
-
-/// Throws Error with the file and the field.
-static Cluster readCluster(const std::string &path) {
-  system::MappedFile file(path);
-  try {
-    return Cluster::parse(file.text());
-  } catch (const ClusterError &error) {
-    throw Error(path + ":" + std::to_string(error.getLine()) + ":" +
-                std::to_string(error.getColumn()) + ": " + error.what());
-  }
-}
 
 ClusterLinks readNetwork(const std::string &path) {
   Cluster cluster = readCluster(path);

@@ -210,6 +210,52 @@ TEST(Cluster, EfficienciesMayBeCurves) {
             "2");
 }
 
+TEST(Cluster, WhatIsReachedOfPeaks) {
+  Cluster cluster = Cluster::parse(
+      R"({"kinds": {"k": {"flops": {"f32": 1}, "memory_bytes": 1000,
+          "memory_bandwidth": 10, "memory_efficiency": 0.5,
+          "kernel_start": 5e-6, "overlap_tax": 0.2, "reserved_bytes": 200,
+          "efficiency": {"matmul": {"flops": [[1, 0.5], [100, 0.9]],
+            "smallest_dimension": [[16, 0.1], [64, 0.7]]}}}},
+          "nodes": [{"devices": [{"kind": "k", "count": 2}],
+            "link": {"bandwidth": 8, "efficiency": [[10, 0.25], [1000, 1]]}}],
+          "network": {"bandwidth": 4, "efficiency": 0.5}})");
+  const DeviceKind &kind = cluster.kindOf(0);
+  EXPECT_EQ(kind.memoryEfficiency, 0.5);
+  EXPECT_EQ(kind.kernelStart, 5e-6);
+  EXPECT_EQ(kind.overlapTax, 0.2);
+  EXPECT_EQ(kind.memoryBytes, 800);
+  EXPECT_EQ(kind.reservedBytes, 200);
+  const Efficiency &products = kind.efficiency[size_t(OpClass::Matmul)];
+  EXPECT_EQ(products.at(1000), 0.9);
+  EXPECT_EQ(products.at(1000, 8), 0.1);
+  EXPECT_EQ(products.at(1, 8), 0.1);
+  EXPECT_EQ(products.at(1, 64), 0.5);
+  EXPECT_EQ(cluster.nodeOf(0).link.secondsFor(10), 5);
+  EXPECT_EQ(cluster.nodeOf(0).link.secondsFor(0), 0);
+  EXPECT_EQ(cluster.network.secondsFor(10), 5);
+  EXPECT_EQ(Cluster::parse(cluster.toJson()), cluster);
+  auto errorOfKind = [](const std::string &fields) {
+    return errorOf(withKind("\"flops\": {\"f32\": 1}, \"memory_bytes\": 9, "
+                            "\"memory_bandwidth\": 1, " +
+                            fields));
+  };
+  EXPECT_EQ(errorOfKind("\"reserved_bytes\": 9"),
+            "kinds.k.reserved_bytes: expected less than the memory has");
+  EXPECT_EQ(errorOfKind("\"kernel_start\": -1"),
+            "kinds.k.kernel_start: expected a number from 0 to 1, found -1");
+  EXPECT_EQ(errorOfKind("\"memory_efficiency\": 0"),
+            "kinds.k.memory_efficiency: expected a number from 1e-6 to 1, "
+            "found 0");
+  EXPECT_EQ(errorOfKind("\"efficiency\": {\"matmul\": {\"k\": 1}}"),
+            "kinds.k.efficiency.matmul.k: unknown field, expected one of "
+            "flops, smallest_dimension");
+  EXPECT_EQ(errorOfKind("\"efficiency\": {\"matmul\": "
+                        "{\"smallest_dimension\": [[4, 1], [4, 1]]}}"),
+            "kinds.k.efficiency.matmul.smallest_dimension[1][0]: expected more "
+            "elements than in the point before");
+}
+
 TEST(Cluster, SyntaxErrorsHaveLineAndColumn) {
   std::string text = "{\n  \"nodes\": [,\n}";
   EXPECT_EQ(positionOf(text), "line 2, column 13");

@@ -36,7 +36,7 @@ static void check(const Cluster &cluster) {
     require(kRateRange.contains(kind.memoryBandwidth));
     require(kRateRange.contains(kind.peakFlops("bf16")));
     for (const Efficiency &efficiency : kind.efficiency)
-      for (auto [flops, share] : efficiency.points)
+      for (auto [flops, share] : efficiency.byFlops.points)
         require(kConvolutionEfficiencyRange.contains(share));
   }
   checkLink(cluster.network);

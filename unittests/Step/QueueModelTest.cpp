@@ -17,6 +17,7 @@
 #include "whale/Step/TransferOrder.h"
 #include "gtest/gtest.h"
 
+#include <limits>
 #include <random>
 
 using namespace whale;
@@ -132,6 +133,62 @@ TEST(QueueModel, PeriodsOfItemsAndParts) {
   ASSERT_EQ(first.parts.size(), 1u);
   EXPECT_EQ(first.parts[0].begin, 3);
   EXPECT_EQ(first.parts[0].end, 4);
+}
+
+/// Of transfers on links of 1 byte a second.
+Seconds secondsOn(size_t links,
+                  std::vector<std::vector<SharedLinks::Load>> loads,
+                  const std::vector<RankQueue> &ranks) {
+  SharedLinks shared;
+  shared.bandwidths.assign(links, 1);
+  for (std::vector<SharedLinks::Load> &each : loads)
+    shared.cargos.push_back({std::move(each)});
+  Seconds seconds;
+  for (const RankTimes &rank : timeQueues(ranks, shared).value())
+    seconds.push_back(rank.seconds);
+  return seconds;
+}
+
+TEST(QueueModel, TransfersShareLinks) {
+  // Alone, 4 s after 1 s of latency.
+  Queue own = Queue().start(0, 1).wait(0);
+  EXPECT_EQ(secondsOn(1, {{{0, 4}}}, {own, own}), (Seconds{5, 5}));
+  // Two of 4 s at once; a third one that begins at 4, when half of both is
+  // there, takes a third of the link.
+  auto rank = [](size_t transfer, double late) -> RankQueue {
+    return Queue().compute(late).start(transfer, 0).wait(0);
+  };
+  EXPECT_EQ(secondsOn(1, {{{0, 4}}, {{0, 4}}}, {rank(0, 0), rank(1, 0)}),
+            (Seconds{8, 8}));
+  EXPECT_EQ(secondsOn(1, {{{0, 4}}, {{0, 4}}, {{0, 1}}},
+                      {rank(0, 0), rank(1, 0), rank(2, 4)}),
+            (Seconds{9, 9, 7}));
+  // The first one shares with two others, each on another link, of which the
+  // second has little to carry: what it leaves, the first one can't take.
+  EXPECT_EQ(secondsOn(2, {{{0, 4}, {1, 4}}, {{0, 4}}, {{1, 2}}},
+                      {rank(0, 0), rank(1, 0), rank(2, 0)}),
+            (Seconds{8, 8, 4}));
+  // Two that are alike and written down as one get two thirds beside another.
+  SharedLinks alike;
+  alike.bandwidths = {1};
+  alike.cargos = {{{{0, 8}}, 4}, {{{0, 4}}}};
+  EXPECT_EQ(timeQueues({rank(0, 0), rank(1, 0)}, alike)->back().seconds, 12);
+  // A free link delays nobody.
+  SharedLinks free;
+  free.bandwidths = {std::numeric_limits<double>::infinity()};
+  free.cargos = {{{{0, 4}}}};
+  EXPECT_EQ(timeQueues({own, own}, free)->front().seconds, 1);
+}
+
+TEST(QueueModel, TransfersSlowComputingDown) {
+  // A transfer from 2 to 6 makes each second of work take 1.5 s: of 10 s of
+  // work 2 are done before, 4 / 1.5 meanwhile.
+  RankQueue taxed = Queue().start(0, 4).compute(10).wait(0);
+  taxed.overlapTax = 0.5;
+  RankQueue late = Queue().compute(2).start(0, 4).wait(0);
+  Seconds seconds = secondsOf({taxed, late});
+  EXPECT_NEAR(seconds[0], 6 + (8 - 4 / 1.5), 1e-12);
+  EXPECT_EQ(seconds[1], 6);
 }
 
 TEST(QueueModel, ACircleHasNoTime) {

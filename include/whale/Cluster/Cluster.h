@@ -23,6 +23,7 @@
 #ifndef WHALE_CLUSTER_CLUSTER_H
 #define WHALE_CLUSTER_CLUSTER_H
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -42,15 +43,32 @@ inline constexpr size_t kNumOpClasses = 5;
 /// The name of an operation class in the cluster file.
 std::string_view stringifyOpClass(OpClass opClass);
 
-/// The fraction of the peak that operations of a class reach
-/// (ClusterRanges.h).
-struct Efficiency {
-  /// FLOPs of an operation and the fraction, from fewer to more FLOPs.
+/// The fraction of a peak that is reached (ClusterRanges.h), by the size of
+/// what is done.
+struct Curve {
+  /// Sizes and fractions, from the smallest size on.
   std::vector<std::pair<double, double>> points = {{0, 1}};
 
-  /// Between two points the fraction is linear in the logarithm of the FLOPs;
+  /// Between two points the fraction is linear in the logarithm of the size;
   /// outside of them it is that of the nearest one.
-  double at(double flops) const;
+  double at(double size) const;
+
+  bool operator==(const Curve &other) const = default;
+};
+
+/// The fraction of the peak that operations of a class reach.
+struct Efficiency {
+  Curve byFlops;
+  /// Of matrix products, by the smallest of their three extents, too.
+  std::optional<Curve> bySmallest = std::nullopt;
+
+  /// The lower one counts. `smallest` is 0 where it is not known.
+  double at(double flops, double smallest = 0) const {
+    double share = byFlops.at(flops);
+    return bySmallest && smallest > 0
+               ? std::min(share, bySmallest->at(smallest))
+               : share;
+  }
 
   bool operator==(const Efficiency &other) const = default;
 };
@@ -60,9 +78,19 @@ struct DeviceKind {
   std::string name;
   /// Peak FLOP/s by element type, as StableHLO writes it (`f32`, `bf16`).
   std::map<std::string, double> flops;
+  /// What programs may have of it.
   int64_t memoryBytes = 0;
   /// Bytes per second between the device and its memory.
   double memoryBandwidth = 0;
+  /// The part of it that is reached.
+  double memoryEfficiency = 1;
+  /// Seconds before each kernel or call of a library begins.
+  double kernelStart = 0;
+  /// How much longer it computes while it sends or receives: a part of the time
+  /// without that.
+  double overlapTax = 0;
+  /// What the driver, contexts and libraries have besides.
+  int64_t reservedBytes = 0;
   /// What GPUs of this kind run, as "sm_90"; empty of what is no GPU.
   std::string arch;
   /// Of each operation class.
@@ -83,6 +111,13 @@ struct Link {
   double bandwidth = std::numeric_limits<double>::infinity();
   /// Seconds before the first byte arrives.
   double latency = 0;
+  /// The part of the bandwidth that is reached, by the bytes that it carries.
+  Curve efficiency = {};
+
+  /// Until so many bytes have passed, without the latency.
+  double secondsFor(double bytes) const {
+    return bytes / (bandwidth * efficiency.at(bytes));
+  }
 
   bool operator==(const Link &other) const = default;
 };
@@ -193,6 +228,10 @@ private:
   /// The node group of each node.
   std::vector<unsigned> groupOfNode;
 };
+
+/// Reads a cluster file. Throws system::Error with the file, the position and
+/// the field.
+Cluster readCluster(const std::string &path);
 
 } // namespace whale
 

@@ -44,6 +44,12 @@ inline constexpr NumberRange kEfficiencyRange = {1e-6, 1};
 inline constexpr NumberRange kConvolutionEfficiencyRange = {1e-6, 4};
 /// FLOPs of an operation.
 inline constexpr NumberRange kFlopsRange = {1, 1e24};
+/// An extent of a matrix product.
+inline constexpr NumberRange kExtentRange = {1, 1e18};
+/// Seconds before a kernel begins.
+inline constexpr NumberRange kKernelStartRange = {0, 1};
+/// How much longer a device computes while it sends or receives.
+inline constexpr NumberRange kOverlapTaxRange = {0, 10};
 /// Watts of a device.
 inline constexpr NumberRange kPowerRange = {1e-3, 1e6};
 /// Seconds before the first byte arrives.

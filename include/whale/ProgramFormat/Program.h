@@ -407,6 +407,9 @@ struct Program {
   /// By symbol.
   std::optional<std::map<std::string, KernelSignature>> kernelSignatures;
   std::optional<File> constants;
+  /// The cluster that it was compiled for, as the text of a cluster file; empty
+  /// where it was for a number of ranks.
+  std::string cluster;
   /// A summary for people and tools: JSON text without spaces.
   std::string plan = "null";
   bool operator==(const Program &) const = default;

@@ -7,17 +7,18 @@
 //===----------------------------------------------------------------------===//
 //
 // The interface for the time of operations and exchanges, used by every
-// planning pass and by the simulator.
+// planning pass and by the simulator. Uses neither LLVM nor MLIR.
 //
 
 #ifndef WHALE_STEP_COSTMODEL_H
 #define WHALE_STEP_COSTMODEL_H
 
 #include "whale/Cluster/Cluster.h"
-#include "llvm/ADT/ArrayRef.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringRef.h"
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
 
 namespace whale {
 
@@ -25,10 +26,16 @@ namespace whale {
 struct OpCost {
   OpClass opClass = OpClass::Other;
   /// Element type of the computation, as StableHLO writes it.
-  llvm::StringRef dtype = "f32";
+  std::string_view dtype = "f32";
   double flops = 0;
   /// Bytes read and written.
   double bytes = 0;
+  /// Of a matrix product, the smallest of its three extents; 0 where it is not
+  /// known.
+  double smallest = 0;
+  /// Whether it is a kernel of its own, which takes time to start: not what is
+  /// fused with others.
+  bool startsKernel = true;
 };
 
 /// The most values that a fused loop reads and writes: beyond it, it runs out
@@ -52,9 +59,23 @@ struct Exchange {
     PointToPoint,  ///< `transfers`, all at once
   };
   Kind kind = Kind::PointToPoint;
-  llvm::SmallVector<int64_t> devices;
-  llvm::SmallVector<double> bytes;
-  llvm::SmallVector<Transfer> transfers;
+  std::vector<int64_t> devices;
+  std::vector<double> bytes;
+  std::vector<Transfer> transfers;
+};
+
+/// What exchanges that start together take of links. These are numbered: what
+/// goes out of each device to others of its node, and what comes in; then the
+/// same of each node.
+struct LinkLoads {
+  /// Seconds before anything moves.
+  double latency = 0;
+  struct Load {
+    size_t link = 0;
+    /// More than there are, where the link does not reach its bandwidth.
+    double bytes = 0;
+  };
+  std::vector<Load> loads;
 };
 
 /// Computes times of computation and communication.
@@ -66,12 +87,21 @@ public:
   virtual double opSeconds(const OpCost &op, int64_t device) const = 0;
   /// Returns the seconds until all exchanges are done that start together and
   /// share links.
-  virtual double exchangeSeconds(llvm::ArrayRef<Exchange> exchanges) const = 0;
+  virtual double exchangeSeconds(std::span<const Exchange> exchanges) const = 0;
+  /// What these exchanges take of links, for a model of several that go on at
+  /// once.
+  virtual LinkLoads linkLoads(std::span<const Exchange> exchanges) const = 0;
+  /// Bytes per second of each link.
+  virtual std::vector<double> linkBandwidths() const = 0;
+  double exchangeSeconds(const Exchange &exchange) const {
+    return exchangeSeconds({&exchange, 1});
+  }
 };
 
 /// Returns the roofline model of the cluster file. An operation takes the
 /// maximum of its FLOPs at (efficiency times the kind's peak) and its bytes at
-/// the memory's bandwidth. An exchange takes its latency plus the time of the
+/// what is reached of the memory's bandwidth, after the start of its kernel. An
+/// exchange takes its latency plus the time of the
 /// link or network that carries the most bytes in one direction. Collectives
 /// are modeled as hierarchical rings: inside each node over its links, between
 /// nodes over the network, to which a node contributes each byte once. The

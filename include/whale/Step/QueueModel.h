@@ -7,15 +7,19 @@
 //===----------------------------------------------------------------------===//
 //
 // In: what the queue of computation of each rank does, with the seconds of each
-// piece of work and of each transfer. Out: when each rank does what. The rules
-// are those of the executor and its transports: a rank posts its transfers in
-// the order of its starts, a transfer begins when it is the first that all its
-// participants have not ended, and a wait blocks a rank until its part of the
-// transfer is over. Nothing here depends on where the seconds are from: those
-// of a cost model and those that were measured are both fine.
+// piece of work, and what each transfer carries over which links, or how long
+// it takes. Out: when each rank does what. The rules are those of the executor
+// and its transports: a rank posts its transfers in the order of its starts, a
+// transfer begins when it is the first that all its participants have not
+// ended, and a wait blocks a rank until its part of the transfer is over.
+// Transfers that go on at once share the links that they have in common, and
+// may slow down what their ranks compute. Nothing here depends on where the
+// seconds are from: those of a cost model and those that were measured are both
+// fine.
 //
-// Costs O(pieces + parts of transfers). Uses neither LLVM nor MLIR, so that
-// what runs programs can ask, too.
+// Costs O((pieces + parts of transfers) log ranks), and where transfers go on
+// at once a look at the links of these for each that begins or ends. Uses
+// neither LLVM nor MLIR, so that what runs programs can ask, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,13 +50,37 @@ struct TransferPart {
   /// The same number for all participants, which are those that have it; one
   /// that no other rank has begins when it heads its rank's queue.
   size_t transfer = 0;
-  /// From the transfer's begin to the end of this part.
+  /// From the transfer's begin to the end of this part; of one that carries
+  /// something, besides the time that this takes.
   double seconds = 0;
 };
 
 struct RankQueue {
   std::vector<QueueItem> items;
   std::vector<TransferPart> parts;
+  /// How much longer it computes while a transfer of its goes on: a part of the
+  /// time without one.
+  double overlapTax = 0;
+};
+
+/// What all ranks share.
+struct SharedLinks {
+  /// What a transfer carries over a link.
+  struct Load {
+    size_t link = 0;
+    double bytes = 0;
+  };
+  /// All loads advance in proportion, and the transfer is over when they are.
+  struct Cargo {
+    std::vector<Load> loads;
+    /// Of several transfers that are alike and written down as one: the seconds
+    /// that each of them takes alone. 0 of one.
+    double secondsAlone = 0;
+  };
+  /// Bytes per second of each link.
+  std::vector<double> bandwidths;
+  /// By transfer; of those beyond the end nothing.
+  std::vector<Cargo> cargos;
 };
 
 /// From when to when, in seconds from the step's begin.
@@ -71,9 +99,11 @@ struct RankTimes {
 };
 
 /// Returns when each rank does what; nullopt if ranks wait for one another in a
-/// circle.
+/// circle. Of the transfers that share a link none gets more than another that
+/// could do with more (max-min fairness of the part of the time that each would
+/// take alone).
 std::optional<std::vector<RankTimes>>
-timeQueues(const std::vector<RankQueue> &ranks);
+timeQueues(const std::vector<RankQueue> &ranks, const SharedLinks &links = {});
 
 /// Returns the seconds at which each rank is done with its items, counted from
 /// the step's begin; nullopt if ranks wait for one another in a circle. A rank

@@ -94,10 +94,16 @@ static std::optional<OpCost> costOf(Operation *op,
   } else if (auto matmul = dyn_cast<MatmulOp>(op)) {
     cost.opClass = OpClass::Matmul;
     cost.flops = double(matmul.getFlops());
+    format::Matmul product = matmul.toFormat();
+    cost.smallest = double(std::min({product.m, product.n, product.k}));
+    if (matmul.getTf32())
+      cost.dtype = "tf32";
     cost.bytes = operandBytes(op);
   } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
     cost.opClass = OpClass::Convolution;
     cost.flops = double(convolution.getFlops());
+    if (convolution.getTf32())
+      cost.dtype = "tf32";
     cost.bytes = operandBytes(op);
   } else if (isa<LibraryCallOp>(op)) {
     // Of attention, which consists of products, the arithmetic is known.
@@ -133,7 +139,8 @@ double InstructionCosts::secondsOf(Operation *op) {
   std::string dtype;
   if (op->getNumResults() > 0)
     dtype = getDTypeName(getElementTypeOrSelf(op->getResult(0).getType()));
-  cost->dtype = dtype;
+  if (cost->dtype != "tf32")
+    cost->dtype = dtype;
   return program.getModel().opSeconds(*cost, device);
 }
 

@@ -1,0 +1,179 @@
+//===- Report.cpp - A simulated step as text and JSON ---------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Report/TextTable.h"
+#include "whale/Sim/Simulate.h"
+#include "whale/System/Json.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace whale::sim {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+static Json orNull(const std::optional<T> &value) {
+  return value ? Json(*value) : Json();
+}
+
+/// By rank: those that do the same as it.
+static std::vector<const ModelledRanks *> byRank(const Simulation &simulation) {
+  std::vector<const ModelledRanks *> list(simulation.peakBytes.size());
+  for (const ModelledRanks &ranks : simulation.step.ranks)
+    for (int64_t rank : ranks.ranks)
+      list[rank] = &ranks;
+  return list;
+}
+
+std::string toJson(const Simulation &simulation) {
+  const ModelledStep &step = simulation.step;
+  Json devices = Json::array();
+  std::vector<const ModelledRanks *> ranksOf = byRank(simulation);
+  for (size_t rank = 0; rank < ranksOf.size(); ++rank) {
+    const ModelledRanks &ranks = *ranksOf[rank];
+    const DeviceKind &kind =
+        simulation.cluster.kindOf(static_cast<int64_t>(rank));
+    devices.push_back({{"rank", rank},
+                       {"kind", kind.name},
+                       {"compute_s", ranks.computeSeconds},
+                       {"communication_s", ranks.communicationSeconds},
+                       {"idle_s", ranks.idleSeconds},
+                       {"peak_memory_bytes", simulation.peakBytes[rank]},
+                       {"memory_bytes", kind.memoryBytes}});
+  }
+  Json collectives = Json::object();
+  for (const auto &[kind, times] : simulation.collectives)
+    collectives[kind] = {{"count", times.count},
+                         {"bytes", times.bytes},
+                         {"exposed_s", times.exposedSeconds},
+                         {"share", step.seconds > 0
+                                       ? times.exposedSeconds / step.seconds
+                                       : 0.0}};
+  Json path = Json::array();
+  for (const PathShare &share : simulation.criticalPath)
+    path.push_back({{"what", share.what}, {"seconds", share.seconds}});
+  Json changes = Json::array();
+  for (const Change &change : findChanges(simulation))
+    changes.push_back({{"what", change.what}, {"step_time_s", change.seconds}});
+  Json root = {{"program", simulation.program->path},
+               {"step_time_s", step.seconds},
+               {"samples", orNull(simulation.program->samples)},
+               {"samples_per_s", orNull(simulation.samplesPerSecond())},
+               {"communication_bytes", step.sentBytes},
+               {"bubble", simulation.bubble},
+               {"energy_j", orNull(simulation.energy)},
+               {"out_of_memory", simulation.outOfMemory},
+               {"assumptions", step.assumptions},
+               {"collectives", std::move(collectives)},
+               {"critical_path", std::move(path)},
+               {"changes", std::move(changes)},
+               {"devices", std::move(devices)}};
+  return system::printJson(root, 1) + "\n";
+}
+
+static std::string percent(double part, double whole) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "%.1f%%",
+                whole > 0 ? 100 * part / whole : 0.0);
+  return text;
+}
+
+static std::string rateOf(const Simulation &simulation) {
+  std::optional<double> rate = simulation.samplesPerSecond();
+  return rate ? withPrefix(*rate, "samples/s") : "";
+}
+
+static int64_t mostBytes(const Simulation &simulation,
+                         const std::vector<int64_t> &ranks) {
+  int64_t most = 0;
+  for (int64_t rank : ranks)
+    most = std::max(most, simulation.peakBytes[rank]);
+  return most;
+}
+
+/// Of the critical path, in text.
+static constexpr size_t mostShares = 8;
+
+std::string toText(const Simulation &simulation) {
+  const ModelledStep &step = simulation.step;
+  std::string text = "a step takes " + describeSeconds(step.seconds);
+  if (std::string rate = rateOf(simulation); !rate.empty())
+    text += ", " + rate;
+  text += "; ranks send " + describeBytes(step.sentBytes) +
+          "; they are idle for " + percent(simulation.bubble, 1) +
+          " of their time\n\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"devices", "kind", "computes", "communicates", "idle", "memory", "of"}};
+  for (const ModelledRanks &ranks : step.ranks) {
+    const DeviceKind &kind = simulation.cluster.kindOf(ranks.ranks.front());
+    rows.push_back(
+        {describeRanges(ranks.ranks), kind.name,
+         percent(ranks.computeSeconds, step.seconds),
+         percent(ranks.communicationSeconds, step.seconds),
+         percent(ranks.idleSeconds, step.seconds),
+         describeBytes(static_cast<double>(mostBytes(simulation, ranks.ranks))),
+         describeBytes(static_cast<double>(kind.memoryBytes))});
+  }
+  text += alignColumns(std::move(rows));
+  if (!simulation.collectives.empty()) {
+    rows = {{"collective", "count", "sent by all", "exposed"}};
+    for (const auto &[kind, times] : simulation.collectives)
+      rows.push_back({kind, withPrefix(times.count, ""),
+                      describeBytes(times.bytes),
+                      percent(times.exposedSeconds, step.seconds)});
+    text += "\n" + alignColumns(std::move(rows));
+  }
+  rows = {{"critical path", "of the step"}};
+  for (const PathShare &share : simulation.criticalPath)
+    if (rows.size() <= mostShares)
+      rows.push_back({share.what, percent(share.seconds, step.seconds)});
+  text += "\n" + alignColumns(std::move(rows));
+  rows = {{"what would help", "a step then takes"}};
+  for (const Change &change : findChanges(simulation))
+    rows.push_back(
+        {change.what, describeSeconds(change.seconds) + ", " +
+                          percent(step.seconds - change.seconds, step.seconds) +
+                          " less"});
+  if (rows.size() > 1)
+    text += "\n" + alignColumns(std::move(rows));
+  if (!simulation.outOfMemory.empty())
+    text +=
+        "\nout of memory: " + describeDevices(simulation.outOfMemory) + "\n";
+  for (const std::string &assumption : step.assumptions)
+    text += "\nassumed: " + assumption + "\n";
+  return text;
+}
+
+std::string compare(const std::vector<Simulation> &simulations,
+                    const std::vector<std::string> &clusterNames) {
+  std::vector<size_t> order(simulations.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](size_t i) {
+    return std::pair(!simulations[i].outOfMemory.empty(),
+                     simulations[i].step.seconds);
+  });
+  std::vector<std::vector<std::string>> rows = {
+      {"program", "cluster", "step", "rate", "idle", "sent", "memory", "fits"}};
+  for (size_t i : order) {
+    const Simulation &simulation = simulations[i];
+    int64_t most = std::ranges::max(simulation.peakBytes);
+    rows.push_back({simulation.program->path, clusterNames[i],
+                    describeSeconds(simulation.step.seconds),
+                    rateOf(simulation), percent(simulation.bubble, 1),
+                    describeBytes(simulation.step.sentBytes),
+                    describeBytes(static_cast<double>(most)),
+                    simulation.outOfMemory.empty()
+                        ? "yes"
+                        : "not on " + describeDevices(simulation.outOfMemory)});
+  }
+  return alignColumns(std::move(rows));
+}
+
+} // namespace whale::sim

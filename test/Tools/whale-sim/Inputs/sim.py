@@ -1,0 +1,143 @@
+"""Compiles steps for a cluster of unlike GPUs, and checks what whale-sim says.
+
+Usage: sim.py DIRECTORY. What the compiler expected of a step is what the
+simulator finds in the program, and what a program sends when it runs is what
+the simulator says it does.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import whale as wh
+
+GPUS = {
+    "nodes": [
+        {
+            "devices": [{"kind": "V100", "count": 2}],
+            "link": {"bandwidth": 1.2e11, "latency": 3e-6},
+        },
+        {
+            "devices": [{"kind": "P100", "count": 2, "slowdown": 1.5}],
+            "link": {"bandwidth": 6e9, "latency": 6e-6},
+        },
+    ],
+    "network": {"bandwidth": 5.9e9, "latency": 1e-5},
+}
+WIDTH, LAYERS, ROWS = 64, 4, 16
+
+
+def layer(w, x):
+    return jnp.tanh(x @ w)
+
+
+def replicated(params, x):
+    with wh.replicate():
+        for w in params:
+            x = layer(w, x)
+    return (x**2).mean()
+
+
+def divided(params, x):
+    for number, w in enumerate(params):
+        with wh.split() if number % 2 else wh.replicate():
+            x = layer(w, x)
+    return (x**2).mean()
+
+
+def staged(params, x):
+    for number, w in enumerate(params):
+        with wh.replicate(device_count=1, name=f"stage {number}"):
+            x = layer(w, x)
+    return (x**2).mean()
+
+
+def scanned(params, x):
+    with wh.split():
+        x, _ = jax.lax.scan(
+            lambda x, w: (layer(w, x), None), x, jnp.stack(params)
+        )
+    return (x**2).mean()
+
+
+def step_of(loss, cluster, **options):
+    def step(params, x):
+        value, gradient = jax.value_and_grad(loss)(params, x)
+        return [w - 0.1 * g for w, g in zip(params, gradient)], value
+
+    return wh.jit(step, cluster=cluster, batch_argnums=1, **options)
+
+
+def simulate(*arguments):
+    text = subprocess.run(
+        ["whale-sim", *map(str, arguments), "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return json.loads(text)
+
+
+def check(name, loss, folder, **options):
+    params = [np.eye(WIDTH, dtype=np.float32)] * LAYERS
+    x = np.ones((ROWS, WIDTH), np.float32)
+    program = step_of(loss, GPUS, **options).lower(params, x).compile()
+    path = folder / f"{name}.whale"
+    program.save(path)
+    found = simulate(path)
+    expected = program.manifest["plan"]["step_time_s"]
+    ratio = found["step_time_s"] / expected
+    assert 0.9 < ratio < 1.1, (name, found["step_time_s"], expected)
+    assert found["samples"] == ROWS
+    assert not found["out_of_memory"]
+    for device in found["devices"]:
+        spent = sum(
+            device[f"{what}_s"]
+            for what in ("compute", "communication", "idle")
+        )
+        assert np.isclose(spent, found["step_time_s"]), (name, device)
+    program(params, x)
+    sent = sum(
+        each["bytes_sent"]
+        for rank in program.stats["ranks"]
+        for each in rank["collectives"].values()
+    )
+    assert sent == found["communication_bytes"], (name, sent, found)
+    # Where links cost nothing, nobody waits for them.
+    free = {"nodes": [{"devices": GPUS["nodes"][0]["devices"] * 2}]}
+    other = folder / "free.json"
+    other.write_text(json.dumps(free))
+    assert simulate(path, f"--cluster={other}")["step_time_s"] < (
+        found["step_time_s"]
+    )
+    return path
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    config = wh.Config({"num_micro_batch": 4})
+    paths = [
+        check("replicated", replicated, folder),
+        check("divided", divided, folder),
+        check("staged", staged, folder, config=config),
+        check("scanned", scanned, folder),
+    ]
+    table = subprocess.run(
+        ["whale-sim", paths[0], "--compare", *paths[1:]],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+//===- whale-sim.cpp - Times a program on a cluster that isn't there ------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   whale-sim OUT.whale [--cluster=C.json] [--json] [--trace=T.json] [--html=R]
+//   whale-sim OUT.whale --compare MORE.whale... [--cluster=C.json]...
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Sim/Simulate.h"
+#include "whale/System/Error.h"
+#include "whale/System/Io.h"
+#include "whale/System/Tool.h"
+#include "whale/Version.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <iostream>
+
+using namespace whale;
+using namespace whale::sim;
+
+namespace {
+struct Options {
+  std::string program, trace, page;
+  std::vector<std::string> clusters, more;
+  bool isJson = false;
+};
+} // namespace
+
+static void writeFile(const std::string &path, std::string_view text) {
+  system::FileWriter file(path);
+  file.write(text);
+  file.commit();
+}
+
+/// The program on each cluster, or on its own.
+static void simulateAll(const LoadedProgram &program, const Options &options,
+                        std::vector<Simulation> &simulations,
+                        std::vector<std::string> &names) {
+  if (options.clusters.empty()) {
+    simulations.push_back(simulate(program, program.cluster));
+    names.emplace_back("its own");
+  }
+  for (const std::string &path : options.clusters) {
+    try {
+      simulations.push_back(simulate(program, readCluster(path)));
+    } catch (const system::Error &error) {
+      std::string text = error.what();
+      throw system::Error(text.starts_with(path) ? text : path + ": " + text);
+    }
+    names.push_back(path);
+  }
+}
+
+static void run(const Options &options) {
+  std::vector<LoadedProgram> programs = {load(options.program)};
+  for (const std::string &path : options.more)
+    programs.push_back(load(path));
+  std::vector<Simulation> simulations;
+  std::vector<std::string> names;
+  for (const LoadedProgram &program : programs)
+    simulateAll(program, options, simulations, names);
+  const Simulation &first = simulations.front();
+  if (!options.trace.empty())
+    writeFile(options.trace, toTrace(first));
+  if (!options.page.empty())
+    writeFile(options.page, toPage(simulations, names));
+  if (simulations.size() == 1)
+    std::cout << (options.isJson ? toJson(first) : toText(first));
+  else if (!options.isJson)
+    std::cout << compare(simulations, names);
+  else
+    for (size_t i = 0; i < simulations.size(); ++i)
+      std::cout << (i == 0 ? "[" : ",\n") << toJson(simulations[i])
+                << (i + 1 == simulations.size() ? "]\n" : "");
+}
+
+int main(int argc, char **argv) {
+  system::beginTool();
+  Options options;
+  CLI::App app("Times a program of Whale over a cluster, without its devices.",
+               "whale-sim");
+  app.set_version_flag("--version", WHALE_VERSION_TEXT,
+                       "Print the versions of Whale and of its LLVM");
+  app.add_option("program", options.program, "The program's directory")
+      ->required()
+      ->type_name("OUT.whale");
+  app.add_option("--cluster", options.clusters,
+                 "A cluster file (default: what the program was compiled for); "
+                 "several are compared")
+      ->type_name("C.json")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--compare", options.more,
+                 "Other programs: all of them in one table, the fastest first")
+      ->type_name("MORE.whale");
+  app.add_flag("--json", options.isJson, "Print JSON (docs/simulator.md)");
+  app.add_option("--trace", options.trace,
+                 "Write a trace for Perfetto, of the first program")
+      ->type_name("T.json");
+  app.add_option("--html", options.page,
+                 "Write a page with pictures of the first program's step, and "
+                 "a table of all")
+      ->type_name("R.html");
+  return system::runTool([&] {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success &help) {
+      return app.exit(help);
+    }
+    run(options);
+    return 0;
+  });
+}
