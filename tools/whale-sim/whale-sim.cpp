@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 //   whale-sim OUT.whale [--cluster=C.json] [--json] [--trace=T.json] [--html=R]
+//   whale-sim --calibrate [--ranks=N] [--emit-cluster]
 //   whale-sim OUT.whale --compare MORE.whale... [--cluster=C.json]...
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Sim/Calibrate.h"
 #include "whale/Sim/Simulate.h"
 #include "whale/System/Error.h"
 #include "whale/System/Io.h"
@@ -30,7 +32,8 @@ namespace {
 struct Options {
   std::string program, trace, page;
   std::vector<std::string> clusters, more;
-  bool isJson = false;
+  bool isJson = false, calibrates = false, emitsCluster = false;
+  int64_t ranks = 1;
 };
 } // namespace
 
@@ -59,10 +62,30 @@ static void simulateAll(const LoadedProgram &program, const Options &options,
   }
 }
 
+/// Without a program.
+static void measure(const Options &options) {
+  Cluster cluster = calibrate(options.ranks);
+  std::cout << (options.emitsCluster ? cluster.toJson() + "\n"
+                                     : describeCalibration(cluster));
+}
+
 static void run(const Options &options) {
+  if (options.calibrates && options.program.empty())
+    return measure(options);
+  if (options.program.empty())
+    throw system::Error("a program's directory is needed, or --calibrate");
   std::vector<LoadedProgram> programs = {load(options.program)};
   for (const std::string &path : options.more)
     programs.push_back(load(path));
+  if (options.calibrates) {
+    // As many ranks of this machine as the program has.
+    programs.front().cluster =
+        calibrate(static_cast<int64_t>(programs.front().program.ranks.size()));
+  }
+  if (options.emitsCluster) {
+    std::cout << programs.front().cluster.toJson() << "\n";
+    return;
+  }
   std::vector<Simulation> simulations;
   std::vector<std::string> names;
   for (const LoadedProgram &program : programs)
@@ -90,8 +113,18 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", WHALE_VERSION_TEXT,
                        "Print the versions of Whale and of its LLVM");
   app.add_option("program", options.program, "The program's directory")
-      ->required()
       ->type_name("OUT.whale");
+  app.add_flag("--calibrate", options.calibrates,
+               "Measure this machine, and take it for the cluster; without a "
+               "program say how fast it is");
+  app.add_option(
+         "--ranks", options.ranks,
+         "With --calibrate and no program: ranks that share the machine "
+         "(default: 1)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 15).description(""));
+  app.add_flag("--emit-cluster", options.emitsCluster,
+               "Print the cluster file: measured with --calibrate, else that "
+               "the program was compiled for");
   app.add_option("--cluster", options.clusters,
                  "A cluster file (default: what the program was compiled for); "
                  "several are compared")
