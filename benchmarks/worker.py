@@ -64,8 +64,12 @@ class Whale:
 
     def cluster(self) -> Any:
         """The ranks of this machine; more than that as nodes of eight."""
-        if not self.case.plan_only:
+        if not self.case.compile_only:
             return self.case.ranks
+        if not self.case.plan_only:
+            # A rank of a machine that has no memory for the step.
+            host = {"kind": "cpu", "count": self.case.ranks}
+            return {"nodes": [{"devices": [host]}]}
         link = {"bandwidth": 1.5e11, "latency": 3e-6}
         device = {"kind": "V100-SXM2-32GB", "count": 8}
         count = self.case.ranks // 8
