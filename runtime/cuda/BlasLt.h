@@ -81,6 +81,7 @@ struct ProductChoice {
                       const ProductAlgorithm *, void *, size_t, Stream))
 
 #define WHALE_CUDA_BLASLT_VALUES(VALUE)                                        \
+  VALUE(kBlasAllocationFailed, CUBLAS_STATUS_ALLOC_FAILED, 3)                  \
   VALUE(kBlasInvalidValue, CUBLAS_STATUS_INVALID_VALUE, 7)                     \
   VALUE(kBlasNotSupported, CUBLAS_STATUS_NOT_SUPPORTED, 15)                    \
   VALUE(kBlasExecutionFailed, CUBLAS_STATUS_EXECUTION_FAILED, 13)              \

@@ -13,8 +13,8 @@
 // blocks it. Memory that
 // others of the process keep without need is asked back where it is short: one
 // list of all lenders, those that give quickly first. Cost: a call of the
-// driver each; an allocation that finds too little memory asks each lender of
-// the GPU once.
+// driver each; one that finds too little memory asks each lender of the GPU
+// once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -180,6 +180,19 @@ static std::string inMiB(size_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
+void Gpu::askLenders(const std::function<bool()> &isEnough) const {
+  for (const auto &lender : Lender::findAll(*this)) {
+    std::unique_lock lock(lender->mutex);
+    bool hasGiven = lender->giveBack && lender->giveBack();
+    lock.unlock();
+    if (!hasGiven)
+      continue;
+    attach(); // the lender may have made another context the thread's
+    if (isEnough())
+      return;
+  }
+}
+
 Address Gpu::allocate(int64_t bytes) const {
   auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
   size_t free = 0, total = 0;
@@ -191,16 +204,7 @@ Address Gpu::allocate(int64_t bytes) const {
   };
   Status status = tryOnce();
   if (status == kOutOfMemory)
-    for (const auto &lender : Lender::findAll(*this)) {
-      std::unique_lock lock(lender->mutex);
-      bool hasGiven = lender->giveBack && lender->giveBack();
-      lock.unlock();
-      if (!hasGiven)
-        continue;
-      attach(); // the lender may have made another context the thread's
-      if ((status = tryOnce()) != kOutOfMemory)
-        break;
-    }
+    askLenders([&] { return (status = tryOnce()) != kOutOfMemory; });
   if (status == kOutOfMemory)
     throw Error(description + " has too little free memory: " + inMiB(size) +
                 " more are needed, " + inMiB(free) + " of its " + inMiB(total) +

@@ -80,7 +80,30 @@ public:
   template <typename... Parameters, typename... Arguments>
   void call(const system::Entry<Status(Parameters...)> &entry,
             Arguments... arguments) const {
-    check(entry.symbol, entry.function(arguments...));
+    check(entry.symbol, tryCall(entry, arguments...));
+  }
+  /// Its status. Where the GPU has too little memory for it, as for modules and
+  /// recorded graphs, it is called again when lenders have given some back.
+  template <typename... Parameters, typename... Arguments>
+  Status tryCall(const system::Entry<Status(Parameters...)> &entry,
+                 Arguments... arguments) const {
+    Status status = entry.function(arguments...);
+    if (status == kOutOfMemory)
+      askLenders([&] {
+        status = entry.function(arguments...);
+        return status != kOutOfMemory;
+      });
+    return status;
+  }
+  /// The same for libraries' own objects: whatever one says, it may lack
+  /// memory.
+  template <typename... Parameters, typename... Arguments>
+  int tryCreate(const system::Entry<int(Parameters...)> &entry,
+                Arguments... arguments) const {
+    int status = entry.function(arguments...);
+    if (status)
+      askLenders([&] { return !(status = entry.function(arguments...)); });
+    return status;
   }
   /// "out of memory (CUDA_ERROR_OUT_OF_MEMORY)".
   std::string describe(Status status) const;
@@ -150,6 +173,9 @@ public:
 private:
   friend class Lender;
   int device = 0;
+  /// Asks lenders of the GPU one after the other, and calls `isEnough` after
+  /// each that has given memory back, until it says so.
+  void askLenders(const std::function<bool()> &isEnough) const;
   template <typename Handle>
   void wait(const system::Entry<Status(Handle)> &whole,
             const system::Entry<Status(Handle)> &query, Handle handle,
@@ -162,9 +188,9 @@ private:
 };
 
 /// Somebody who keeps memory of a GPU that he can do without for now. While it
-/// lives, `giveBack` is called where an allocation of anyone in this process
-/// finds too little free memory there: from any thread, and perhaps by its own
-/// owner's allocation. It frees what is not in use, allocates nothing, and
+/// lives, `giveBack` is called where a call of anyone in this process finds too
+/// little free memory there: from any thread, and perhaps by its own owner's
+/// allocation. It frees what is not in use, allocates nothing, and
 /// returns whether it has freed anything.
 class Lender {
 public:

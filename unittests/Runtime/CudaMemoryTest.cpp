@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OnMachine.h"
+#include "cuda/BoxKernels.h"
 
 #include <algorithm>
 #include <atomic>
@@ -148,6 +149,55 @@ TEST(CudaMemory, LendersAreAskedInTheirTurn) {
   for (cuda::Address address : {taken, more})
     gpu.driver.memFree.function(address);
   EXPECT_EQ(own.takeFaults(), std::vector<std::string>());
+}
+
+/// Modules, graphs and libraries take some of the GPU, too: what others keep is
+/// asked back for them, and one that finds none is said.
+TEST(CudaMemory, WhatTheDriverMakesTakesWhatOthersKeep) {
+  constexpr int64_t mib = 1 << 20;
+  auto make = [&](bool isLent) {
+    Devices all(onMachine({.memoryBytes = 40 * mib, .objectBytes = 8 * mib}),
+                1);
+    cuda::Gpu gpu(machine->libraries(), 0);
+    gpu.attach();
+    auto keep = [&] {
+      int64_t bytes = 40 * mib - machine->gpus[0].usedBytes - mib;
+      return gpu.allocate(bytes);
+    };
+    cuda::Address kept = keep();
+    int asked = 0;
+    auto lend = [&] {
+      ++asked;
+      if (!isLent || !kept)
+        return false;
+      gpu.driver.memFree.function(std::exchange(kept, 0));
+      return true;
+    };
+    cuda::Lender lender(gpu, cuda::Lender::Turn::Last, lend);
+
+    cuda::Module module = nullptr;
+    std::string name = "box_copy_4";
+    gpu.load(cuda::boxKernelText(name), name, module);
+    EXPECT_EQ(asked, 1);
+    kept = keep();
+    cuda::BlasHandle blas = nullptr;
+    EXPECT_EQ(gpu.tryCreate(gpu.blas.create, &blas), 0);
+    EXPECT_EQ(asked, 2);
+    kept = keep();
+    cuda::Graph graph = nullptr;
+    cuda::GraphExec executable = nullptr;
+    gpu.call(gpu.driver.streamBeginCapture, gpu.compute, cuda::kCaptureRelaxed);
+    gpu.call(gpu.driver.streamEndCapture, gpu.compute, &graph);
+    gpu.call(gpu.driver.graphInstantiate, &executable, graph, 0ull);
+    EXPECT_EQ(asked, 3);
+    gpu.driver.moduleUnload.function(module);
+    gpu.blas.destroy.function(blas);
+    gpu.driver.graphExecDestroy.function(executable);
+    gpu.driver.graphDestroy.function(graph);
+  };
+  make(true);
+  EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
+  EXPECT_THROW(make(false), Error);
 }
 
 /// A step takes memory for its results while an array is read.

@@ -75,9 +75,12 @@ const char *getStatusString(BlasStatus) {
 }
 BlasStatus create(BlasHandle *handle) {
   *handle = reinterpret_cast<BlasHandle>(uintptr_t(64));
+  return Machine::get().takeObject() ? 0 : kBlasAllocationFailed;
+}
+BlasStatus destroy(BlasHandle) {
+  Machine::get().giveObject();
   return 0;
 }
-BlasStatus destroy(BlasHandle) { return 0; }
 BlasStatus descCreate(ProductDescription **description, int compute,
                       int scale) {
   return make(description, compute, scale);

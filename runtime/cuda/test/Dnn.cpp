@@ -50,11 +50,15 @@ void getLastError(char *text, size_t bytes) {
   std::strncpy(text, Machine::get().lastFaultText(), bytes - 1);
 }
 DnnStatus create(DnnHandle *handle) {
+  constexpr DnnStatus allocationFailed = 1003;
+  if (!Machine::get().takeObject())
+    return allocationFailed;
   *handle = new cudnnContext;
   return 0;
 }
 DnnStatus destroy(DnnHandle handle) {
   delete handle;
+  Machine::get().giveObject();
   return 0;
 }
 DnnStatus setStream(DnnHandle handle, Stream stream) {

@@ -327,6 +327,8 @@ Status graphInstantiate(GraphExec *executable, Graph graph,
       find(machine, machine.graphs, graph, "cuGraphInstantiate");
   if (!recorded)
     return kInvalidHandle;
+  if (!machine.takeObject())
+    return kOutOfMemory;
   *executable = newHandle<GraphExec>();
   auto &operations = machine.executables[*executable] = *recorded;
   for (size_t i = 1; i < operations.size(); ++i)
@@ -349,7 +351,11 @@ Status graphLaunch(GraphExec executable, Stream handle) {
   return machine.gpus[own].error;
 }
 Status graphExecDestroy(GraphExec executable) {
-  return destroy(&Machine::executables, executable, "cuGraphExecDestroy");
+  Status status =
+      destroy(&Machine::executables, executable, "cuGraphExecDestroy");
+  if (!status)
+    Machine::get().giveObject();
+  return status;
 }
 Status graphDestroy(Graph graph) {
   return destroy(&Machine::graphs, graph, "cuGraphDestroy");

@@ -76,27 +76,20 @@ Status launch(Machine &machine, const TestKernel &kernel, int64_t blocks,
   return machine.gpus[currentGpu()].error;
 }
 
-} // namespace
-
-Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
-                        void **) {
-  Machine &machine = Machine::get();
-  Lock lock(machine.mutex);
-  if (Status status = forbidCapture(machine, "cuModuleLoadDataEx"))
-    return status;
+/// Loads a text, or the cubin of one.
+Status load(Machine &machine, Module *module, const char *image) {
   int capability = machine.capabilityOf(currentGpu());
-  bool isCubin =
-      std::strncmp(static_cast<const char *>(image), "\177ELF", 4) == 0;
+  bool isCubin = std::strncmp(image, "\177ELF", 4) == 0;
   std::string text;
   if (isCubin) {
-    const auto *cubin = findCubin(machine, static_cast<const char *>(image));
+    const auto *cubin = findCubin(machine, image);
     if (!cubin)
       return kInvalidImage;
     if (cubin->second != capability)
       return kNoBinaryForGpu;
     text = cubin->first;
   } else {
-    text = static_cast<const char *>(image);
+    text = image;
   }
   size_t target = text.find(".target sm_");
   if (target == text.npos)
@@ -135,6 +128,22 @@ Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
   }
   return 0;
 }
+
+} // namespace
+
+Status moduleLoadDataEx(Module *module, const void *image, unsigned, int *,
+                        void **) {
+  Machine &machine = Machine::get();
+  Lock lock(machine.mutex);
+  if (Status status = forbidCapture(machine, "cuModuleLoadDataEx"))
+    return status;
+  if (!machine.takeObject())
+    return kOutOfMemory;
+  Status status = load(machine, module, static_cast<const char *>(image));
+  if (status)
+    machine.giveObject();
+  return status;
+}
 Status moduleUnload(Module module) {
   Machine &machine = Machine::get();
   Lock lock(machine.mutex);
@@ -149,6 +158,7 @@ Status moduleUnload(Module module) {
     machine.kernels.erase(function);
   }
   machine.modules.erase(module);
+  machine.giveObject();
   return 0;
 }
 Status moduleGetFunction(Function *function, Module module, const char *name) {

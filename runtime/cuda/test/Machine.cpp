@@ -124,6 +124,23 @@ bool Machine::isMemory(int gpu, Address address, int64_t bytes) const {
   return range && (range->isPinned || range->gpu == gpu);
 }
 
+bool Machine::takeObject() {
+  std::lock_guard lock(mutex);
+  int gpu = currentGpu();
+  if (gpu < 0)
+    return true;
+  if (options.objectBytes > totalBytesOf(gpu) - gpus[gpu].usedBytes)
+    return false;
+  gpus[gpu].usedBytes += options.objectBytes;
+  return true;
+}
+
+void Machine::giveObject() {
+  std::lock_guard lock(mutex);
+  if (int gpu = currentGpu(); gpu >= 0)
+    gpus[gpu].usedBytes -= options.objectBytes;
+}
+
 bool Machine::isCapturing(int gpu) const {
   return std::ranges::any_of(streams, [&](const auto &entry) {
     return entry.second->gpu == gpu && entry.second->captured;

@@ -69,6 +69,9 @@ struct MachineOptions {
   uint64_t seed = 0;
   int gpus = 1;
   int64_t memoryBytes = int64_t(8) << 30;
+  /// What each module and each graph that can be launched takes of it, and each
+  /// handle of cuBLASLt and cuDNN.
+  int64_t objectBytes = 0;
   int driverVersion = 13000;
   /// Of the GPUs in their order; more GPUs are like the last one.
   std::vector<int> capabilities = {90};
@@ -211,6 +214,10 @@ public:
   /// memory.
   bool isMemory(int gpu, Address address, int64_t bytes) const;
   bool isCapturing(int gpu) const;
+  /// What an object of the driver or a library takes of the calling thread's
+  /// GPU; false where less is free.
+  bool takeObject();
+  void giveObject();
   int capabilityOf(int gpu) const {
     return options.capabilities[std::min(options.capabilities.size() - 1,
                                          static_cast<size_t>(gpu))];

@@ -74,19 +74,19 @@ CallContext::~CallContext() {
 
 SolverHandle CallContext::solver() {
   if (!solverHandle)
-    call(openSolver(gpu.libraries).create, &solverHandle);
+    create(openSolver(gpu.libraries).create, &solverHandle);
   return solverHandle;
 }
 
 TriangularHandle CallContext::triangles() {
   if (!triangularHandle)
-    call(openBlas(gpu.libraries).create, &triangularHandle);
+    create(openBlas(gpu.libraries).create, &triangularHandle);
   return triangularHandle;
 }
 
 DnnHandle CallContext::dnn() {
   if (!dnnHandle)
-    call(openDnn(gpu.libraries).create, &dnnHandle);
+    create(openDnn(gpu.libraries).create, &dnnHandle);
   return dnnHandle;
 }
 

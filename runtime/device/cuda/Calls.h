@@ -50,6 +50,11 @@ public:
   int64_t workspaceBytes = 0;
 
 private:
+  template <typename Entry, typename Handle>
+  void create(const Entry &entry, Handle *handle) const {
+    check(entry.symbol, gpu.tryCreate(entry, handle));
+  }
+
   SolverHandle solverHandle = nullptr;
   TriangularHandle triangularHandle = nullptr;
   DnnHandle dnnHandle = nullptr;

@@ -62,7 +62,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
       productBytes(std::min(plannedWorkspace,
                             cuda::workspaceOfProducts(gpu->capability()))),
       calls(*gpu, plannedWorkspace, options.choices), epilogues(*gpu) {
-  if (cuda::BlasStatus status = gpu->blas.create.function(&blas))
+  if (cuda::BlasStatus status = gpu->tryCreate(gpu->blas.create, &blas))
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));
   broughtThere = gpu->newEvent();
@@ -433,7 +433,7 @@ void CudaDevice::endRecording() {
   gpu->call(gpu->driver.streamEndCapture, gpu->compute, &made);
   cuda::GraphExec &graph = current->graph;
   cuda::Status status =
-      gpu->driver.graphInstantiate.function(&graph, made, 0ull);
+      gpu->tryCall(gpu->driver.graphInstantiate, &graph, made, 0ull);
   gpu->driver.graphDestroy.function(made);
   gpu->check(gpu->driver.graphInstantiate.symbol, status);
   gpu->call(gpu->driver.graphLaunch, graph, gpu->compute);

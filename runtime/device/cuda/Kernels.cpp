@@ -62,8 +62,7 @@ GpuKernels::GpuKernels(std::shared_ptr<const Gpu> given,
   for (size_t i = 0; i < code.modules.size(); ++i) {
     Module module = nullptr;
     if (hasOwn && !isRefused)
-      if (Status status = gpu->driver.moduleLoadDataEx.function(
-              &module, contents.cubins.at(i).c_str(), 0, nullptr, nullptr)) {
+      if (Status status = loadCubin(contents.cubins.at(i), module)) {
         isRefused = true;
         if (remark)
           remark(describeRefusal(code.cubins[i].name, status));
@@ -95,6 +94,18 @@ void GpuKernels::find(const BoundProgram &program, size_t code) {
   }
 }
 
+/// What refuses it.
+Status GpuKernels::loadCubin(const std::string &cubin, Module &module) const {
+  const auto &load = gpu->driver.moduleLoadDataEx;
+  Status status =
+      gpu->tryCall(load, &module, static_cast<const void *>(cubin.c_str()), 0u,
+                   static_cast<int *>(nullptr), static_cast<void **>(nullptr));
+  // The PTX beside it would take as much.
+  if (status == kOutOfMemory)
+    gpu->fail(load.symbol, status);
+  return status;
+}
+
 /// Why a cubin is not used, which costs the time that compiling takes.
 std::string GpuKernels::describeRefusal(const std::string &file,
                                         Status status) const {
@@ -112,8 +123,9 @@ Module GpuKernels::load(const std::string &text, const std::string &file,
   int options[] = {kJitErrorLogBuffer, kJitErrorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
   Module module = nullptr;
-  Status status = gpu->driver.moduleLoadDataEx.function(&module, text.c_str(),
-                                                        2, options, values);
+  Status status = gpu->tryCall(gpu->driver.moduleLoadDataEx, &module,
+                               static_cast<const void *>(text.c_str()), 2u,
+                               options, values);
   if (!status)
     return module;
   int version = 0;

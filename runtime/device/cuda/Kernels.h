@@ -35,6 +35,7 @@ public:
 
 private:
   std::string describeRefusal(const std::string &file, Status status) const;
+  Status loadCubin(const std::string &cubin, Module &module) const;
   Module load(const std::string &text, const std::string &file,
               const std::string &arch) const;
 
