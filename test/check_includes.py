@@ -39,7 +39,14 @@ ORDER = [
 ]
 """A folder below include/whale, lib and unittests; `Runtime`: runtime/, too."""
 
-WITHOUT_LLVM = {"System", "Cluster", "ProgramFormat", "Report", "Runtime", "Sim"}
+WITHOUT_LLVM = {
+    "System",
+    "Cluster",
+    "ProgramFormat",
+    "Report",
+    "Runtime",
+    "Sim",
+}
 """What runs programs consists of these."""
 
 AGGREGATES = {"include/whale/Transforms/Passes.h"}
@@ -62,7 +69,15 @@ def folder_of(path: str) -> str | None:
 def check(root: pathlib.Path) -> list[str]:
     """What is wrong, a line each."""
     faults = []
-    for top in ("include", "lib", "runtime", "sim", "tools", "python", "unittests"):
+    for top in (
+        "include",
+        "lib",
+        "runtime",
+        "sim",
+        "tools",
+        "python",
+        "unittests",
+    ):
         for path in sorted((root / top).rglob("*")):
             if path.suffix not in (".h", ".cpp", ".td"):
                 continue

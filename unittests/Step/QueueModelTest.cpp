@@ -144,7 +144,8 @@ Seconds secondsOn(size_t links,
   for (std::vector<SharedLinks::Load> &each : loads)
     shared.cargos.push_back({std::move(each)});
   Seconds seconds;
-  for (const RankTimes &rank : timeQueues(ranks, shared).value())
+  std::vector<RankTimes> times = timeQueues(ranks, shared).value();
+  for (const RankTimes &rank : times)
     seconds.push_back(rank.seconds);
   return seconds;
 }

@@ -67,12 +67,12 @@ def scanned(params, x):
     return (x**2).mean()
 
 
-def step_of(loss, cluster, **options):
+def step_of(loss, cluster):
     def step(params, x):
         value, gradient = jax.value_and_grad(loss)(params, x)
         return [w - 0.1 * g for w, g in zip(params, gradient)], value
 
-    return wh.jit(step, cluster=cluster, batch_argnums=1, **options)
+    return wh.jit(step, cluster=cluster, batch_argnums=1)
 
 
 def simulate(*arguments):
@@ -85,10 +85,11 @@ def simulate(*arguments):
     return json.loads(text)
 
 
-def check(name, loss, folder, **options):
+def check(name, loss, folder, **config):
+    wh.init(wh.Config(config))
     params = [np.eye(WIDTH, dtype=np.float32)] * LAYERS
     x = np.ones((ROWS, WIDTH), np.float32)
-    program = step_of(loss, GPUS, **options).lower(params, x).compile()
+    program = step_of(loss, GPUS).lower(params, x).compile()
     path = folder / f"{name}.whale"
     program.save(path)
     found = simulate(path)
@@ -99,8 +100,7 @@ def check(name, loss, folder, **options):
     assert not found["out_of_memory"]
     for device in found["devices"]:
         spent = sum(
-            device[f"{what}_s"]
-            for what in ("compute", "communication", "idle")
+            device[f"{what}_s"] for what in ("compute", "communication", "idle")
         )
         assert np.isclose(spent, found["step_time_s"]), (name, device)
     program(params, x)
@@ -114,8 +114,9 @@ def check(name, loss, folder, **options):
     free = {"nodes": [{"devices": GPUS["nodes"][0]["devices"] * 2}]}
     other = folder / "free.json"
     other.write_text(json.dumps(free))
-    assert simulate(path, f"--cluster={other}")["step_time_s"] < (
-        found["step_time_s"]
+    assert (
+        simulate(path, f"--cluster={other}")["step_time_s"]
+        < (found["step_time_s"])
     )
     return path
 
@@ -123,11 +124,10 @@ def check(name, loss, folder, **options):
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    config = wh.Config({"num_micro_batch": 4})
     paths = [
         check("replicated", replicated, folder),
         check("divided", divided, folder),
-        check("staged", staged, folder, config=config),
+        check("staged", staged, folder, num_micro_batch=4),
         check("scanned", scanned, folder),
     ]
     table = subprocess.run(
