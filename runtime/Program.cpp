@@ -299,6 +299,12 @@ std::string Program::State::read(const std::filesystem::path &directory,
   checkTarget(program, file);
   options.ranks = rankMapOf(options, program.ranks.size());
   checkMap(*options.ranks, program, options.job);
+  if (options.network &&
+      options.network->devices.size() != program.ranks.size())
+    throw Error(options.networkName + ": has " +
+                std::to_string(options.network->devices.size()) +
+                " devices, the program has " +
+                std::to_string(program.ranks.size()) + " ranks");
   if (program.kernels) {
     files.open(program.kernels->name, program.kernels->hash);
     kernels =

@@ -21,7 +21,6 @@
 #include "Inputs.h"
 #include "Options.h"
 #include "Outputs.h"
-#include "ReadNetwork.h"
 #include "RunSteps.h"
 #include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/Runtime/Job.h"
@@ -83,17 +82,13 @@ static void agree(const Options &options, Job &job) {
 /// Loads the program, and those that take its place later: before the first
 /// step, so that what is wrong with one of them is known then.
 static void load(const Options &options, const LoadOptions &loadOptions,
-                 size_t devices, Stages &stages) {
+                 Stages &stages) {
   auto add = [&](int64_t first, const std::string &path) {
     Stage &stage = stages.emplace_back(first, Program::load(path, loadOptions));
     if (!loadOptions.job || loadOptions.job->process() == 0)
       for (const LoadNote &note : stage.program.notes())
         std::cerr << (note.isWarning ? "warning: " : "remark: ") << note.text
                   << "\n";
-    if (loadOptions.network && devices != stage.program.rankCount())
-      throw Error(options.network + ": has " + std::to_string(devices) +
-                  " devices, the program has " +
-                  std::to_string(stage.program.rankCount()) + " ranks");
   };
   add(0, options.program);
   checkFeedback(stages[0].program, options);
@@ -116,10 +111,10 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
     runOptions.slowdowns = parseSlowdowns(options.slowdowns);
   checkFiles(options);
   LoadOptions loadOptions;
-  ClusterLinks links;
   if (!options.network.empty())
-    links = job->alone([&] { return readNetwork(options.network); });
-  loadOptions.network = links.network;
+    loadOptions.network = std::make_shared<whale::Cluster>(
+        job->alone([&] { return whale::readCluster(options.network); }));
+  loadOptions.networkName = options.network;
   loadOptions.threadsPerRank = options.threads;
   loadOptions.job = job;
   if (!options.transport.empty())
@@ -127,7 +122,7 @@ static void run(const Options &options, const std::shared_ptr<Job> &job) {
   bool isFirst = job->process() == 0;
   agree(options, *job);
   Stages stages;
-  load(options, loadOptions, links.devices, stages);
+  load(options, loadOptions, stages);
   std::optional<Outputs> outputs;
   job->alone([&] {
     for (Stage &stage : stages)

@@ -22,6 +22,7 @@
 #include "library/Library.h"
 #include "whale/Runtime/Program.h"
 
+#include "Networks.h"
 #include "ProgramFiles.h"
 
 #include <gtest/gtest.h>
@@ -341,7 +342,7 @@ TEST_F(ExecutorTest, TransfersAppearByTheirWaits) {
 TEST_F(ExecutorTest, ANetworkDelaysTransfers) {
   richProgram(directory.path());
   LoadOptions options;
-  options.network = [](int64_t, int64_t) { return Link{0.005, 0}; };
+  options.network = networkOf(4, 0.005);
   Program program = Program::load(directory.path(), options);
   std::vector<float> state(16), batch(32);
   std::iota(batch.begin(), batch.end(), 100.0f);

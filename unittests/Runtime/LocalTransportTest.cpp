@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Networks.h"
 #include "TransportConformance.h"
 #include "TransportScenario.h"
 #include "transport/LinkTimes.h"
@@ -36,9 +37,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Link slightLink(int64_t from, int64_t to) {
-  return {1e-6 * static_cast<double>(from + to), 1e-9};
-}
+Network slightLinks() { return networkOf(16, 1e-6, 1e9); }
 
 TransportMaker makeLocal(const Network &network) {
   return [network](const whale::format::Program &program) {
@@ -48,33 +47,29 @@ TransportMaker makeLocal(const Network &network) {
 
 INSTANTIATE_TEST_SUITE_P(Local, TransportConformance,
                          testing::Values(makeLocal(nullptr),
-                                         makeLocal(slightLink)));
+                                         makeLocal(slightLinks())));
 INSTANTIATE_TEST_SUITE_P(Local, DirectTransport,
                          testing::Values(makeLocal(nullptr),
-                                         makeLocal(slightLink)));
+                                         makeLocal(slightLinks())));
 INSTANTIATE_TEST_SUITE_P(Local, StuckTransport,
                          testing::Values(makeLocal(nullptr),
-                                         makeLocal(slightLink)));
+                                         makeLocal(slightLinks())));
 
-/// Latencies in milliseconds by the distance of the ranks; 10 ms for 8 bytes.
-Network slowNetwork() {
-  return [](int64_t from, int64_t to) {
-    return Link{1e-3 * static_cast<double>(std::abs(from - to)), 1.25e-3};
-  };
-}
+/// A millisecond, and 10 ms for 8 bytes.
+Network slowNetwork() { return networkOf(4, 1e-3, 800); }
 
 TEST(LinkTimesTest, AllReducesAreRings) {
-  // 3 ranks, 12 bytes: 4 steps of the longest latency and 4 bytes.
+  // 3 ranks, 12 bytes: 4 steps of the latency and 4 bytes.
   Collective sum = makeCollective("all_reduce", {1, 1, 1});
   auto seconds = linkSeconds(sum, slowNetwork());
   for (int64_t rank : {0, 1, 2})
-    EXPECT_DOUBLE_EQ(seconds.at(rank), 4 * (2e-3 + 4 * 1.25e-3));
+    EXPECT_DOUBLE_EQ(seconds.at(rank), 4 * (1e-3 + 4 * 1.25e-3));
   sum = makeCollective("all_reduce", {8});
   EXPECT_EQ(linkSeconds(sum, slowNetwork()).at(0), 0);
 }
 
-TEST(LinkTimesTest, CellsGoOneAfterTheOther) {
-  // Rank 0 sends 8 bytes to each of ranks 1 and 2, rank 3 takes its own.
+TEST(LinkTimesTest, OnlyGroupsTakeTime) {
+  // Rank 0 sends 8 bytes to ranks 1 and 2, rank 3 takes its own.
   Collective channel = makeCollective("broadcast", {1, 1, 0});
   channel.participants.push_back(3);
   channel.srcShapes[3] = channel.dstShapes[3] = {2};
@@ -82,22 +77,18 @@ TEST(LinkTimesTest, CellsGoOneAfterTheOther) {
       std::vector<Cell>{{{0}, {2}, {{3, {0}}}}});
   auto seconds = linkSeconds(channel, slowNetwork());
   for (int64_t rank : {0, 1, 2})
-    EXPECT_DOUBLE_EQ(seconds.at(rank), 2e-3 + 16 * 1.25e-3);
+    EXPECT_DOUBLE_EQ(seconds.at(rank), 2 * 1e-3 + 8 * 1.25e-3);
   EXPECT_EQ(seconds.at(3), 0);
   // What comes in does not wait for what goes out.
   seconds = linkSeconds(makeCollective("send_recv", {2, 2}), slowNetwork());
   EXPECT_DOUBLE_EQ(seconds.at(0), 1e-3 + 8 * 1.25e-3);
-  // The slowest link decides.
-  seconds = linkSeconds(
-      makeCollective("send_recv", {2, 2}),
-      [](int64_t from, int64_t) { return Link{0, from ? 1e-3 : 2e-3}; });
-  EXPECT_DOUBLE_EQ(seconds.at(1), 8 * 2e-3);
+  EXPECT_EQ(linkSeconds(makeCollective("local_slice", {2, 2}), slowNetwork()),
+            (std::map<int64_t, double>{{0, 0}, {1, 0}}));
 }
 
 TEST(LocalTransportTest, ATransferTakesItsTimeOnTheLinks) {
   whale::format::Program program = programOf(2, {makeSend(0, 1)});
-  auto transport =
-      localTransportOf(program, [](int64_t, int64_t) { return Link{0.02, 0}; });
+  auto transport = localTransportOf(program, networkOf(2, 0.02));
   int32_t sent = 1, received = 0;
   std::atomic<int> tooEarly = 0;
   EXPECT_EQ(runRanks(*transport, 2,
@@ -122,8 +113,7 @@ TEST(LocalTransportTest, ATransferTakesItsTimeOnTheLinks) {
 
 TEST(LocalTransportTest, LinksWorkWhileRanksCompute) {
   whale::format::Program program = programOf(2, {makeSend(0, 1)});
-  auto transport =
-      localTransportOf(program, [](int64_t, int64_t) { return Link{0.02, 0}; });
+  auto transport = localTransportOf(program, networkOf(2, 0.02));
   int32_t sent[] = {1, 2}, received[] = {0, 0};
   std::barrier posted(2), moved(2);
   EXPECT_EQ(runRanks(*transport, 2,
@@ -151,8 +141,7 @@ TEST(LocalTransportTest, LinksWorkWhileRanksCompute) {
 
 TEST(LocalTransportTest, AbortWakesThoseWhoWaitForLinks) {
   whale::format::Program program = programOf(2, {makeSend(0, 1)});
-  auto transport = localTransportOf(
-      program, [](int64_t, int64_t) { return Link{1e3, 1e9}; });
+  auto transport = localTransportOf(program, networkOf(2, 1e3));
   std::thread user;
   int32_t sent = 1, received = 0;
   EXPECT_EQ(runRanks(*transport, 2,

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "transport/message/MessageTransport.h"
+#include "Networks.h"
 #include "TransportConformance.h"
 #include "TransportScenario.h"
 
@@ -219,8 +220,7 @@ class Linked : public testing::TestWithParam<int64_t> {};
 TEST_P(Linked, TransfersTakeTheirTimeOneAfterTheOther) {
   whale::format::Program program =
       programOf(2, {makeCollective("send_recv", {1, 1})});
-  Processes transport(program, GetParam(),
-                      [](int64_t, int64_t) { return Link{0.02, 0}; });
+  Processes transport(program, GetParam(), networkOf(2, 0.02));
   std::array<int32_t, 2> sent = {1, 2}, received = {};
   std::atomic<int> tooEarly = 0;
   auto begin = Clock::now();
@@ -244,8 +244,7 @@ TEST_P(Linked, TransfersTakeTheirTimeOneAfterTheOther) {
 TEST_P(Linked, ATransferBeginsWithTheLastToComeThere) {
   whale::format::Program program =
       programOf(2, {makeCollective("all_reduce", {1, 1})});
-  Processes transport(program, GetParam(),
-                      [](int64_t, int64_t) { return Link{0.02, 0}; });
+  Processes transport(program, GetParam(), networkOf(2, 0.02));
   std::atomic<int> tooEarly = 0;
   auto begin = Clock::now();
   EXPECT_EQ(runRanks(transport, 2,
@@ -264,8 +263,7 @@ TEST_P(Linked, ATransferBeginsWithTheLastToComeThere) {
 TEST_P(Linked, AnAbortWakesThoseWhoWaitForLinks) {
   whale::format::Program program =
       programOf(2, {makeCollective("all_reduce", {1, 1})});
-  Processes transport(program, GetParam(),
-                      [](int64_t, int64_t) { return Link{1e3, 1e9}; });
+  Processes transport(program, GetParam(), networkOf(2, 1e3));
   std::thread user([&] {
     std::this_thread::sleep_for(milliseconds(20));
     transport.abort();

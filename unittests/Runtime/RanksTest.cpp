@@ -15,6 +15,7 @@
 #include "executor/Executor.h"
 #include "library/Library.h"
 
+#include "Networks.h"
 #include "ProgramFiles.h"
 #include "TransportScenario.h"
 #include "transport/ChannelNumbers.h"
@@ -52,7 +53,7 @@ TEST(Ranks, EqualOnesAreShared) {
 
 TEST(Ranks, WhatEmulatesIsForOneProgram) {
   LoadOptions network, late;
-  network.network = [](int64_t, int64_t) { return Link(); };
+  network.network = networkOf(2, 0);
   late.lateSeed = 1;
   EXPECT_NE(Ranks::share(optionsOf(2, network)),
             Ranks::share(optionsOf(2, network)));

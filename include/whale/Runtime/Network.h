@@ -9,22 +9,15 @@
 #ifndef WHALE_RUNTIME_NETWORK_H
 #define WHALE_RUNTIME_NETWORK_H
 
-#include <cstdint>
-#include <functional>
+#include "whale/Cluster/Cluster.h"
+
+#include <memory>
 
 namespace whale::runtime {
 
-/// A way for bytes to go from one rank to another.
-struct Link {
-  /// Seconds before the first byte arrives; finite.
-  double latency = 0;
-  /// Finite.
-  double secondsPerByte = 0;
-};
-
-/// The link from a rank to another one; empty for a program whose transfers
-/// take no longer than they do.
-using Network = std::function<Link(int64_t from, int64_t to)>;
+/// The cluster whose links are emulated, with a device for each rank; null for a
+/// program whose transfers take no longer than they do.
+using Network = std::shared_ptr<const Cluster>;
 
 } // namespace whale::runtime
 

@@ -56,6 +56,8 @@ struct LoadOptions {
   /// If set, the links between the ranks as they are emulated: a transfer is
   /// done when its time on them has passed, too (docs/runtime.md).
   Network network;
+  /// What errors call the network.
+  std::string networkName = "the network";
   /// For tests: if set, transfers go on as late, and in as odd an order, as
   /// their starts and waits allow, in an order that the seed decides
   /// (docs/runtime.md). Without `network`, and for ranks of one process.
