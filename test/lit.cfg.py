@@ -48,6 +48,10 @@ config.environment[variable] = os.environ.get(
     "--xla_backend_optimization_level=0"
     " --xla_cpu_parallel_codegen_split_count=1",
 )
+# What scripts/test sets: each process would compile it.
+for variable in os.environ:
+    if variable.startswith(("JAX_COMPILATION_CACHE", "JAX_PERSISTENT_CACHE")):
+        config.environment[variable] = os.environ[variable]
 # Its address space is too large for tests that limit it.
 if config.whale_build_type == "Sanitize":
     config.available_features.add("sanitize")
