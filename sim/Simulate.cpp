@@ -21,6 +21,8 @@
 #include "whale/System/Json.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <functional>
 
 namespace whale::sim {
@@ -51,6 +53,12 @@ static void readPlan(LoadedProgram &loaded) {
 }
 
 static LoadedProgram read(const std::string &path, const fs::path &directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error))
+    throw system::Error(path + ": " +
+                        (fs::exists(directory, error)
+                             ? "is not a program directory"
+                             : std::strerror(error ? error.value() : ENOENT)));
   fs::path file = directory / "manifest.json";
   LoadedProgram loaded;
   loaded.path = path;

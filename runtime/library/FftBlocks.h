@@ -23,7 +23,18 @@ template <typename T>
 constexpr int64_t fftLanes = 64 / sizeof(T);
 
 template <typename T>
-using FftVector = T __attribute__((vector_size(64)));
+struct FftVectorOf;
+// GCC ignores the attribute where the type is a template's parameter.
+template <>
+struct FftVectorOf<float> {
+  using Type = float __attribute__((vector_size(64)));
+};
+template <>
+struct FftVectorOf<double> {
+  using Type = double __attribute__((vector_size(64)));
+};
+template <typename T>
+using FftVector = typename FftVectorOf<T>::Type;
 
 template <typename T>
 struct FftNumber {

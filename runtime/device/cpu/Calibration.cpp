@@ -143,21 +143,24 @@ private:
 };
 } // namespace
 
+/// More than a cache holds.
+static constexpr int64_t copiedBytes = 64 << 20;
+
 /// Bytes a second of copies that no cache holds.
 static double measureCopies(Ranks &ranks) {
-  constexpr int64_t size = 64 << 20;
   double seconds = ranks.time([&](CpuContext &context) {
-    auto from = Buffer::allocate(size), to = Buffer::allocate(size);
-    std::memset(from->data.get(), 1, size);
+    auto from = Buffer::allocate(copiedBytes),
+         to = Buffer::allocate(copiedBytes);
+    std::memset(from->data.get(), 1, copiedBytes);
     return [from, to, threads = context.threads] {
-      parallelFor(size, threads, [&](int64_t begin, int64_t end) {
+      parallelFor(copiedBytes, threads, [&](int64_t begin, int64_t end) {
         std::memcpy(static_cast<char *>(to->data.get()) + begin,
                     static_cast<char *>(from->data.get()) + begin,
                     static_cast<size_t>(end - begin));
       });
     };
   });
-  return 2.0 * size / seconds;
+  return 2.0 * copiedBytes / seconds;
 }
 
 /// Seconds of a message of `bytes` from one rank to the other.
