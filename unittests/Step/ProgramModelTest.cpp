@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Step/ProgramModel.h"
+#include "whale/Step/CriticalPath.h"
 #include "whale/System/Error.h"
 #include "gtest/gtest.h"
 
@@ -117,6 +118,26 @@ TEST(ProgramModel, TransfersGoOnBesideWork) {
   EXPECT_EQ(step.ranks[0].communicationSeconds, 1);
 }
 
+TEST(ProgramModel, TheCriticalPathIsThatOfTheSlowest) {
+  format::Program program = programOf({{0, 1}, {2, 3}});
+  addChannel(program, allReduce({{0, 2}, {1, 3}}));
+  program.classes[0].instructions = {kernel(30), start(0, 0), wait(0),
+                                     kernel(1)};
+  program.classes[1].instructions = {kernel(10), start(0, 0), wait(0),
+                                     kernel(2)};
+  ModelledStep step = modelStep(program, twoNodes());
+  std::vector<PathPiece> path = findCriticalPath(step);
+  // What the first ranks compute, the transfer, what the second ones compute.
+  ASSERT_EQ(path.size(), 3u);
+  EXPECT_EQ(path[0].ranks, 0u);
+  EXPECT_EQ(path[0].seconds, 30);
+  EXPECT_TRUE(path[1].part);
+  EXPECT_EQ(path[1].seconds, 16);
+  EXPECT_EQ(path[2].ranks, 1u);
+  EXPECT_EQ(path[2].item, 3u);
+  EXPECT_EQ(path[2].seconds, 4);
+}
+
 TEST(ProgramModel, LoopsTurnAsOftenAsTheyDo) {
   format::Program program = programOf({{0, 1, 2, 3}});
   addChannel(program, allReduce({{0, 1}, {2, 3}}));
@@ -222,6 +243,12 @@ public:
     ASSERT_EQ(each.ranks.size(), static_cast<size_t>(count));
     EXPECT_NEAR(joined.seconds, each.seconds, 1e-9);
     EXPECT_NEAR(joined.sentBytes, each.sentBytes, 1e-9);
+    for (const ModelledStep &step : {joined, each}) {
+      double path = 0;
+      for (const PathPiece &piece : findCriticalPath(step))
+        path += piece.seconds;
+      EXPECT_NEAR(path, step.seconds, 1e-9);
+    }
     for (const ModelledRanks &ranks : joined.ranks)
       for (int64_t rank : ranks.ranks) {
         const ModelledRanks &own = each.ranks[rank];

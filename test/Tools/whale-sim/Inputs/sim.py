@@ -110,6 +110,12 @@ def check(name, loss, folder, **config):
         for each in rank["collectives"].values()
     )
     assert sent == found["communication_bytes"], (name, sent, found)
+    path_seconds = sum(each["seconds"] for each in found["critical_path"])
+    assert np.isclose(path_seconds, found["step_time_s"]), name
+    assert all(
+        change["step_time_s"] < found["step_time_s"]
+        for change in found["changes"]
+    )
     # Where links cost nothing, nobody waits for them.
     free = {"nodes": [{"devices": GPUS["nodes"][0]["devices"] * 2}]}
     other = folder / "free.json"
@@ -119,6 +125,18 @@ def check(name, loss, folder, **config):
         < (found["step_time_s"])
     )
     return path
+
+
+def draw(path, folder):
+    """A trace that ends with the step, and a page with all sections."""
+    trace, page = folder / "t.json", folder / "p.html"
+    found = simulate(path, f"--trace={trace}", f"--html={page}")
+    events = json.loads(trace.read_text())["traceEvents"]
+    ends = [e["ts"] + e["dur"] for e in events if e["ph"] == "X"]
+    assert np.isclose(max(ends), found["step_time_s"] * 1e6)
+    text = page.read_text()
+    for section in "memory", "schedule", "path", "changes":
+        assert f'<section id="{section}">' in text, section
 
 
 def main():
@@ -137,6 +155,7 @@ def main():
         text=True,
     ).stdout
     print(table)
+    draw(paths[2], folder)
 
 
 if __name__ == "__main__":
