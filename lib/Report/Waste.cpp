@@ -110,7 +110,9 @@ void Waste::addSmallStages() {
   std::map<std::vector<int64_t>, double> groups;
   double all = 0;
   for (const Work &work : plan.work) {
-    groups[work.devices()] += work.allFlops();
+    // What is on none is wherever its operands are, and computes nothing.
+    if (std::vector<int64_t> place = work.devices(); !place.empty())
+      groups[std::move(place)] += work.allFlops();
     all += work.allFlops();
   }
   double mean = all / static_cast<double>(std::max<size_t>(busy.size(), 1));

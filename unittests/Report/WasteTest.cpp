@@ -63,6 +63,12 @@ TEST(Waste, StagesOfAFewOperations) {
                     graphOf("end", "[[3]]", "30"),
                 "1")),
             std::vector<std::string>());
+  EXPECT_EQ(findIdleDevices(planOf(
+                R"({"name": "default", "phase": "forward", "flops": 0}, )" +
+                    graphOf("a", "[[0, 1]]", "4") + "," +
+                    graphOf("b", "[[2, 3]]", "4"),
+                "1")),
+            std::vector<std::string>());
 }
 
 TEST(Waste, DevicesThatDoTheSame) {
