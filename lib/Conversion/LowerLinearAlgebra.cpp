@@ -307,7 +307,7 @@ struct LowerPython : OpRewritePattern<stablehlo::CustomCallOp> {
       return failure();
     auto call =
         LibraryCallOp::create(rewriter, op.getLoc(), op->getResultTypes(),
-                              "python", op->getOperands());
+                              LibraryCallOp::kPython, op->getOperands());
     call->setAttr("index", getConfiguration(op).get("index"));
     rewriter.replaceOp(op, call);
     return success();

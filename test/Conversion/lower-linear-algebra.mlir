@@ -1,4 +1,5 @@
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops))' | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops,cse))' | FileCheck %s --check-prefix=MERGED
 
 // CHECK-LABEL: @calls
 // CHECK: whale.library_call "fft"(%arg0) {length = array<i64: 4>, type = "RFFT"}
@@ -76,4 +77,20 @@ func.func @attention(%q: tensor<2x4x3xf32>, %k: tensor<6x3xf32>, %v: tensor<6x2x
   %0 = whale.attention query "hqd" %q key "kd" %k value "ke" %v to "hqe" scale 0.5 {causal = 0 : i64, fill = -1.0e9 : f64, whale.phase = #whale.phase<forward>} : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>) -> tensor<2x4x2xf32>
   %1:3 = whale.attention_gradient query "hqd" %q key "kd" %k value "ke" %v cotangent "hqe" %d to "hqd", "hkd", "hke" scale 1.0 : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>, tensor<2x4x2xf32>) -> (tensor<2x4x3xf32>, tensor<2x6x3xf32>, tensor<2x6x2xf32>)
   return %0, %1#0 : tensor<2x4x2xf32>, tensor<2x4x3xf32>
+}
+
+// Calls of Python are made, each of them, whoever uses their results; what
+// nobody needs of other routines goes.
+// CHECK-LABEL: @python
+// CHECK-NEXT: whale.library_call "python"(%arg0) {index = 3 : i64}
+// CHECK-NEXT: whale.library_call "python"(%arg0) {index = 3 : i64}
+// CHECK-NEXT: return %arg0
+// MERGED-LABEL: @python
+// MERGED-COUNT-2: whale.library_call "python"
+// MERGED-NOT: whale.library_call
+func.func @python(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) {has_side_effect = true, mhlo.backend_config = {index = 3 : i64}} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) {has_side_effect = true, mhlo.backend_config = {index = 3 : i64}} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = stablehlo.fft %x, type = RFFT, length = [4] : (tensor<4xf32>) -> tensor<3xcomplex<f32>>
+  return %x : tensor<4xf32>
 }

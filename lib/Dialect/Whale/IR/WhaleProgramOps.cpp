@@ -8,8 +8,8 @@
 //
 // Verifiers of the operations that a rank executes: strided accesses stay
 // inside buffers, and launches match their kernels. Also counts FLOPs, states
-// which operands' buffers results can use, and translates products to the
-// program format.
+// which operands' buffers results can use and which calls have effects, and
+// translates products to the program format.
 //
 // In: the operation. Out: success, or an error that states the first violated
 // constraint; what is asked of it. Bounds of strided accesses follow from sizes
@@ -473,6 +473,24 @@ int64_t ConvolutionOp::getFlops() {
     return 0;
   return countFlops(
       {2, output.getNumElements(), kernel.getNumElements() / features});
+}
+
+//===----------------------------------------------------------------------===//
+// LibraryCallOp
+//===----------------------------------------------------------------------===//
+
+Speculation::Speculatability LibraryCallOp::getSpeculatability() {
+  return getFunction() == kPython ? Speculation::NotSpeculatable
+                                  : Speculation::Speculatable;
+}
+
+void LibraryCallOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  if (getFunction() != kPython)
+    return;
+  effects.emplace_back(MemoryEffects::Read::get());
+  effects.emplace_back(MemoryEffects::Write::get());
 }
 
 #define GET_OP_CLASSES

@@ -380,12 +380,19 @@ def Whale_ConvolutionOp : Whale_ProgramOp<"convolution"> {
   }];
 }
 
-def Whale_LibraryCallOp : Whale_ProgramOp<"library_call"> {
+def Whale_LibraryCallOp : Op<Whale_Dialect, "library_call", [
+    DeclareOpInterfaceMethods<ConditionallySpeculatable>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>
+  ]> {
   let summary = "Calls a routine of the runtime";
   let description = [{
     Calls a routine of the runtime by name; its discardable attributes are the
     routine's parameters. If the runtime doesn't have the routine, loading the
     program fails.
+
+    Routines are pure, but for `python`, which calls a function of the user's:
+    it may read and write anything, so that a call is neither moved nor joined
+    with another one, nor erased where nothing uses its results.
 
     Example:
 
@@ -399,6 +406,10 @@ def Whale_LibraryCallOp : Whale_ProgramOp<"library_call"> {
   let assemblyFormat = [{
     $function `(` $inputs `)` attr-dict
     `:` functional-type($inputs, $outputs)
+  }];
+  let extraClassDeclaration = [{
+    /// The routine that calls Python.
+    static constexpr llvm::StringLiteral kPython = "python";
   }];
 }
 
