@@ -229,3 +229,29 @@ def test_reductions_in_loops_and_branches(width: int, kinds: set[str]) -> None:
     theirs = jax.tree.leaves(jax.jit(step)(w, x))
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-6)
+
+
+def test_gradients_of_half_parameters_are_joined() -> None:
+    """Each is rounded where it is used, behind the sum of all."""
+
+    def train_step(params: list[jax.Array], x: jax.Array) -> Any:
+        def loss(params: list[jax.Array]) -> jax.Array:
+            terms = [(x @ p.astype(jnp.float32)) ** 2 for p in params]
+            return sum((term.mean() for term in terms), jnp.float32(0))
+
+        grads = jax.grad(loss)(params)
+        return [(p - 0.125 * g).astype(p.dtype) for p, g in zip(params, grads)]
+
+    types = (jnp.bfloat16, jnp.float32) * 4
+    random = np.random.default_rng(0)
+    params = [jnp.asarray(random.normal(size=(4, 4)), type) for type in types]
+    x = np.ones((6, 4), np.float32)
+    wh.init()
+    wh.set_default_strategy(wh.replicate())
+    step = wh.jit(train_step, cluster=3, batch_argnums=1)
+    program = step.lower(params, x).compile()
+    assert program.plan["collectives"]["all_reduce"]["count"] == 1
+    for ours, theirs in zip(program(params, x), jax.jit(train_step)(params, x)):
+        np.testing.assert_allclose(
+            np.asarray(ours, np.float32), np.asarray(theirs, np.float32), 1e-2
+        )

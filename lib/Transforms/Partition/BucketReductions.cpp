@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -29,6 +30,7 @@
 #include "whale/Placement/GroupReduction.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -70,6 +72,7 @@ public:
   void run();
 
 private:
+  void sinkUses(ScheduleOp schedule);
   void collect(size_t number);
   const ReductionKind *kindOf(AllReduceOp op);
   size_t numberOf(const ReductionKind &kind);
@@ -120,6 +123,33 @@ size_t Bucketer::numberOf(const ReductionKind &kind) {
   if (same == kinds.end())
     kinds.push_back(&kind);
   return number;
+}
+
+/// Moves operations on the result of a small all-reduce alone to their first
+/// use.
+void Bucketer::sinkUses(ScheduleOp schedule) {
+  Block &block = schedule.front();
+  llvm::SmallSetVector<Operation *, 16> sunk;
+  for (Operation &op : block) {
+    if (op.getNumOperands() != 1 || op.getNumRegions() != 0 || !isPure(&op) ||
+        isa<CollectiveOp>(op))
+      continue;
+    Operation *producer = op.getOperand(0).getDefiningOp();
+    auto reduction = dyn_cast_or_null<AllReduceOp>(producer);
+    if (sunk.contains(producer) ||
+        (reduction && kindOf(reduction) &&
+         getTensorBytes(reduction->getResult(0).getType()) <= bucketBytes / 2))
+      sunk.insert(&op);
+  }
+  for (Operation *op : llvm::reverse(sunk)) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers())
+      if (Operation *its = block.findAncestorOpInBlock(*user);
+          !first || its->isBeforeInBlock(first))
+        first = its;
+    if (first)
+      op->moveBefore(first);
+  }
 }
 
 void Bucketer::collect(size_t number) {
@@ -251,6 +281,8 @@ void Bucketer::join(ArrayRef<Candidate *> members) {
 }
 
 void Bucketer::run() {
+  for (ScheduleOp schedule : classes)
+    sinkUses(schedule);
   for (size_t number = 0; number < classes.size(); ++number)
     collect(number);
   // Those that are joined so far, by what they have in common.

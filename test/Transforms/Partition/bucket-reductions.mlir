@@ -118,3 +118,33 @@ whale.schedule ranks [1] @rank_class_1(%x: tensor<16xf32>, %y: tensor<16xf32>)
       : (tensor<16xf32>) -> tensor<16xf32>
   whale.return %0, %1 : tensor<16xf32>, tensor<16xf32>
 }
+
+// -----
+
+// What is computed of a result alone goes to its first use, and keeps none
+// apart.
+
+#terms = #whale.placement<[2, 3] partial sum 2 on [0, 1]>
+#sum = #whale.placement<[2, 3] replicate 2 on [0, 1]>
+
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK: whale.all_reduce %{{.*}} channel 0
+// CHECK-SAME: tensor<12xf32>
+// CHECK: %[[PARTS:.*]]:2 = whale.unpack
+// CHECK: %[[HALF:.*]] = stablehlo.convert %[[PARTS]]#0
+// CHECK: %[[NEGATIVE:.*]] = stablehlo.negate %[[HALF]]
+// CHECK: stablehlo.add %[[NEGATIVE]], %arg2
+module {
+  whale.schedule ranks [0, 1] @rank_class_0(
+      %a: tensor<2x3xf32>, %b: tensor<2x3xf32>, %p: tensor<2x3xbf16>)
+      -> (tensor<2x3xbf16>, tensor<2x3xf32>) {
+    %0 = whale.all_reduce %a channel 0 from #terms to #sum
+        : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %1 = stablehlo.convert %0 : (tensor<2x3xf32>) -> tensor<2x3xbf16>
+    %2 = stablehlo.negate %1 : tensor<2x3xbf16>
+    %3 = whale.all_reduce %b channel 1 from #terms to #sum
+        : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %4 = stablehlo.add %2, %p : tensor<2x3xbf16>
+    whale.return %4, %3 : tensor<2x3xbf16>, tensor<2x3xf32>
+  }
+}
