@@ -275,7 +275,8 @@ def uneven_pipeline(
 
 
 def dense_10b(values: Values, recomputes: bool = True) -> Numbers:
-    """Figure 19."""
+    """Figure 19. Stages are scopes: where the compiler cuts inside of a layer
+    that is computed again, a backward waits for the stage before it."""
     rates = {}
     for count in (8, 256):
         batch = 35 * values["m6.batch"] * (count // 8)
@@ -284,11 +285,15 @@ def dense_10b(values: Values, recomputes: bool = True) -> Numbers:
             functools.partial(v100s, count),
             Run(
                 functools.partial(
-                    m6_10b, batch, values["m6.length"], recomputes
+                    m6_10b,
+                    batch,
+                    values["m6.length"],
+                    recomputes,
+                    8,
+                    functools.partial(wh.replicate, 1),
                 ),
                 v100s(count),
-                pipeline(8, 35),
-                wh.replicate,
+                {"num_micro_batch": 35, "pipeline.strategy": "1f1b"},
             ),
         )
         if not result.fits:

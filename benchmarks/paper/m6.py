@@ -17,6 +17,7 @@ from paper.models import (
     Scope,
     Sizes,
     attend,
+    ends_of,
     enter,
     layer_norm,
     zeros,
@@ -57,9 +58,13 @@ def embedding_params(sizes: Sizes) -> Params:
     }
 
 
-def m6_10b(batch: int, length: int = 512, recomputes: bool = True) -> Step:
-    """48 layers of width 4096; `recomputes` keeps a layer's input alone."""
+def m6_10b(
+    batch: int, length: int, recomputes: bool, stages: int, scope: Scope
+) -> Step:
+    """48 layers of width 4096, as many in each stage; `recomputes` keeps a
+    layer's input alone."""
     sizes = Sizes(48, 4096, 32, 16384, 21128, length)
+    ends = ends_of(sizes.layers, stages)
 
     def init(key: jax.Array) -> Params:
         blocks = [
@@ -79,11 +84,18 @@ def m6_10b(batch: int, length: int = 512, recomputes: bool = True) -> Step:
 
     def loss(params: Params, rows: Any) -> jax.Array:
         inputs, targets = rows
-        x = params["tokens"][inputs] + params["positions"]
-        for layer in params["blocks"]:
-            x = (jax.checkpoint(block) if recomputes else block)(layer, x)
-        x = layer_norm(params["norm"], x)
-        return mean_loss(x @ params["head"], targets)
+        for stage in range(stages):
+            with enter(scope, f"stage{stage}"):
+                if stage == 0:
+                    x = params["tokens"][inputs] + params["positions"]
+                for layer in params["blocks"][ends[stage] : ends[stage + 1]]:
+                    x = (jax.checkpoint(block) if recomputes else block)(
+                        layer, x
+                    )
+                if stage == stages - 1:
+                    x = layer_norm(params["norm"], x)
+                    value = mean_loss(x @ params["head"], targets)
+        return value
 
     tokens = jax.ShapeDtypeStruct((batch, length), jnp.int32)
     return make_step(loss, init, (tokens, tokens), adafactor())
