@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -37,7 +38,11 @@ std::pair<bool, bool> lockWhatIsRemoved(const fs::path &parent) {
     while (access(lock.c_str(), F_OK) == 0)
       continue;
     descriptor = open(lock.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+    // As makers do: what was removed before it was locked is no lock.
+    struct stat locked;
+    if (descriptor >= 0 &&
+        (flock(descriptor, LOCK_EX | LOCK_NB) != 0 ||
+         fstat(descriptor, &locked) != 0 || locked.st_nlink == 0))
       close(std::exchange(descriptor, -1));
   });
   whale::system::sweepStaging(parent / "file");
