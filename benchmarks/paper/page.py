@@ -12,7 +12,16 @@ from collections.abc import Sequence
 
 from paper.constants import KINDS, LINKS, NETWORK, TCP_BANDWIDTH, Number
 from paper.figures import COUNTS, Numbers
-from paper.rows import BERT, EXPERTS, MISSING, REASONS, RESNET, Check, Family
+from paper.rows import (
+    BERT,
+    EXPERTS,
+    MISSING,
+    REASONS,
+    RESNET,
+    SEEN,
+    Check,
+    Family,
+)
 from paper.settings import SETTINGS
 
 
@@ -310,10 +319,11 @@ INTRODUCTION = """# The paper's figures
 
 `scripts/paper` makes this page: it compiles each step for the cluster that the
 Whale paper (ATC'22) measured it on, asks [whale-sim](simulator.md) what it
-takes, and puts that beside what the paper has. Nothing was fitted: devices and
-networks have the numbers of [constants](#constants), each with its source, and
-what the paper doesn't print is among [settings](#settings). `ours` is made
-with the value of each setting; `spread` is from the least to the most where
+takes, and puts that beside what the paper has. No constant was fitted: devices
+and networks have the numbers of [constants](#constants), each with its source,
+and what the paper doesn't print is among [settings](#settings); some choices
+are [no prediction](#what-is-no-prediction). `ours` is made with the value of
+each setting; `spread` is from the least to the most where
 one of {varied} is at an end of its range.
 
 Steps are compiled with `--target=none`, in f32. Where gradients are not
@@ -350,9 +360,12 @@ def write(
     text += table(("rows", "why"), REASONS) + "\n"
     text += "### What cannot be made yet\n\n"
     text += table(("figure", "why"), MISSING) + "\n"
+    text += "### What is no prediction\n\n"
+    text += table(("choice", "how it came about"), SEEN) + "\n"
     text += (
         "## Controls\n\nThe same with something taken away. Each of these "
-        "figures must miss what is accepted: else it would say nothing.\n\n"
+        "figures must miss what is accepted: else it would say nothing. With "
+        "equal shares or stages it is 1 by construction.\n\n"
     )
     text += controls_table(all_made)
     text += "\n## Constants\n\n" + constants_table()

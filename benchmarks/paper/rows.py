@@ -353,6 +353,33 @@ MISSING: tuple[tuple[str, str], ...] = (
     ("utilization of GPUs", "it isn't a share of the peak, and not defined"),
 )
 
+# What was decided after a figure had been seen, or comes from the paper's own
+# figures: neither is a prediction.
+SEEN: tuple[tuple[str, str], ...] = (
+    (
+        "equal shares on V100 and P100",
+        "at first a plan for 16 V100 that was timed on the mixed cluster, "
+        "which gave BertLarge 1.33, in what is accepted. It compared two forms "
+        "of the exchange, so now both plans are made for the mixed cluster: "
+        "1.10. BertLarge's pipeline went from 1.21 to 1.16, T5-Large's from "
+        "1.17",
+    ),
+    (
+        "stages of M6-10B",
+        "cut automatically it scales by 1.63, as the cut of a recomputed layer "
+        "lets stages wait for one another; now each stage has six layers",
+    ),
+    (
+        "overlap, and 64 images of a GPU",
+        "the middle of both ranges is read off the paper's own shares of "
+        "communication and its plot of throughput",
+    ),
+    (
+        "reasons above",
+        "inferred: none was tested by changing it alone",
+    ),
+)
+
 # Why figures are outside of what is accepted.
 REASONS: tuple[tuple[str, str], ...] = (
     (

@@ -53,7 +53,13 @@ SETTINGS: dict[str, Setting] = {
     "dtype": Setting(
         "f32", "f32", "f32", "TensorFlow 1.12; nothing is said of f16"
     ),
-    "fused attention": Setting(False, False, False, "TensorFlow 1.12 had none"),
+    "fused attention": Setting(
+        False,
+        False,
+        False,
+        "TensorFlow 1.12 had none. Steps are lowered as for a processor: not "
+        "looked at in programs",
+    ),
 }
 
 
