@@ -142,9 +142,9 @@ LogicalResult ProgramEmitter::gatherRanks() {
       const DeviceKind &kind = cluster->kindOf(number);
       rank.kind = kind.name;
       if (isForGpu() && !kind.arch.empty())
-        program.gpuKinds[kind.name] = {
-            options.areKindsCompared ? kind.arch : "",
-            kind.memoryBytes + kind.reservedBytes};
+        program.gpuKinds[kind.name] = {options.areKindsCompared ? kind.arch
+                                                                : "",
+                                       kind.memoryBytes + kind.reservedBytes};
       rank.node = cluster->devices[number].node;
       rank.slowdown = cluster->devices[number].slowdown;
     }

@@ -18,9 +18,9 @@ namespace whale {
 /// nothing besides, no scripts either: the summary; which part of each
 /// TaskGraph each device computes; the memory of devices against their limits;
 /// when they compute and exchange what; of a simulated step its critical path,
-/// what would help, and other programs and clusters beside it; and the arguments
-/// by their placements.
-/// What has many rows or columns shows the first ones and counts the others.
+/// what would help, and other programs and clusters beside it; and the
+/// arguments by their placements. What has many rows or columns shows the first
+/// ones and counts the others.
 std::string makePlanPage(std::string_view plan);
 
 } // namespace whale

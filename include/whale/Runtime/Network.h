@@ -15,8 +15,8 @@
 
 namespace whale::runtime {
 
-/// The cluster whose links are emulated, with a device for each rank; null for a
-/// program whose transfers take no longer than they do.
+/// The cluster whose links are emulated, with a device for each rank; null for
+/// a program whose transfers take no longer than they do.
 using Network = std::shared_ptr<const Cluster>;
 
 } // namespace whale::runtime
