@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -116,9 +117,68 @@ def classifier(
     return Workload(init, loss, rows, optax.sgd(1e-2, momentum=0.9))
 
 
+# Of ResNet-50: how many bottlenecks each stage has.
+RESNET_50 = (3, 4, 6, 3)
+
+
+def resnet_params(
+    layer: Callable[[int, int, int], Params], blocks: Sequence[int], width: int
+) -> tuple[Params, int]:
+    """The parameters of a ResNet up to its head, and the features there.
+
+    ``layer(size, fan, out)`` makes those of a convolution.
+    """
+    params: Params = {"stem": layer(7, 3, width), "blocks": []}
+    fan = width
+    for stage, count in enumerate(blocks):
+        inner = width << stage
+        for number in range(count):
+            block = {
+                "reduce": layer(1, fan, inner),
+                "inner": layer(3, inner, inner),
+                "expand": layer(1, inner, 4 * inner),
+            }
+            if number == 0:
+                block["shortcut"] = layer(1, fan, 4 * inner)
+            params["blocks"].append(block)
+            fan = 4 * inner
+    return params, fan
+
+
+def resnet_features(
+    layer: Callable[..., jax.Array],
+    params: Params,
+    x: jax.Array,
+    blocks: Sequence[int],
+) -> jax.Array:
+    """What a ResNet makes of images, up to the mean over each.
+
+    ``layer(params, x, stride)`` is a convolution and its normalization; strides
+    are in the 3 x 3 ones.
+    """
+
+    def bottleneck(params: Params, x: jax.Array, stride: int) -> jax.Array:
+        inner = jax.nn.relu(layer(params["reduce"], x))
+        inner = jax.nn.relu(layer(params["inner"], inner, stride))
+        inner = layer(params["expand"], inner)
+        if "shortcut" in params:
+            x = layer(params["shortcut"], x, stride)
+        return jax.nn.relu(x + inner)
+
+    x = jax.nn.relu(layer(params["stem"], x, 2))
+    window, strides = (1, 3, 3, 1), (1, 2, 2, 1)
+    x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, strides, "SAME")
+    each = iter(params["blocks"])
+    for stage, count in enumerate(blocks):
+        for number in range(count):
+            is_smaller = stage > 0 and number == 0
+            x = bottleneck(next(each), x, 2 if is_smaller else 1)
+    return x
+
+
 def resnet(
     annotate: bool,
-    blocks: tuple[int, ...] = (3, 4, 6, 3),
+    blocks: tuple[int, ...] = RESNET_50,
     width: int = 64,
     batch: int = 128,
     image: int = 224,
@@ -137,20 +197,7 @@ def resnet(
             kernel = weight(size, size, fan, out) * scale
             return {"kernel": kernel} | norm_params(out)
 
-        params = {"stem": layer(7, 3, width), "blocks": []}
-        fan = width
-        for stage, count in enumerate(blocks):
-            inner = width << stage
-            for number in range(count):
-                block = {
-                    "reduce": layer(1, fan, inner),
-                    "inner": layer(3, inner, inner),
-                    "expand": layer(1, inner, 4 * inner),
-                }
-                if number == 0:
-                    block["shortcut"] = layer(1, fan, 4 * inner)
-                params["blocks"].append(block)
-                fan = 4 * inner
+        params, fan = resnet_params(layer, blocks, width)
         return params | {"head": weight(fan, classes) * 0.01}
 
     def layer(params: Params, x: jax.Array, stride: int = 1) -> jax.Array:
@@ -162,26 +209,9 @@ def resnet(
         scale = params["scale"] * jax.lax.rsqrt(variance + 1e-5)
         return ((wide - mean) * scale + params["bias"]).astype(dtype)
 
-    def bottleneck(params: Params, x: jax.Array, stride: int) -> jax.Array:
-        inner = jax.nn.relu(layer(params["reduce"], x))
-        inner = jax.nn.relu(layer(params["inner"], inner, stride))
-        inner = layer(params["expand"], inner)
-        if "shortcut" in params:
-            x = layer(params["shortcut"], x, stride)
-        return jax.nn.relu(x + inner)
-
     def loss(params: Params, rows: Any) -> jax.Array:
         x, labels = rows
-        x = jax.nn.relu(layer(params["stem"], x.astype(dtype), 2))
-        window, strides = (1, 3, 3, 1), (1, 2, 2, 1)
-        x = jax.lax.reduce_window(
-            x, -jnp.inf, jax.lax.max, window, strides, "SAME"
-        )
-        each = iter(params["blocks"])
-        for stage, count in enumerate(blocks):
-            for number in range(count):
-                is_smaller = stage > 0 and number == 0
-                x = bottleneck(next(each), x, 2 if is_smaller else 1)
+        x = resnet_features(layer, params, x.astype(dtype), blocks)
         logits = x.astype(jnp.float32).mean((1, 2)) @ params["head"]
         return mean_loss(logits, labels)
 

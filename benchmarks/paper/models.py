@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from models import mean_loss
+from models.images import RESNET_50, resnet_features, resnet_params
 from models.workload import convolve, norm_params, rms_norm
 from plan_models import Step, make_step
 
@@ -56,26 +57,12 @@ def resnet(
     head: Scope | None = None,
 ) -> Step:
     """ResNet-50 with a class head in a scope of its own."""
-    blocks, width = (3, 4, 6, 3), 64
 
     def layer_params(size: int, fan: int, out: int) -> Params:
         return {"kernel": zeros(size, size, fan, out)} | norm_params(out)
 
     def init(key: jax.Array) -> Params:
-        params: Params = {"stem": layer_params(7, 3, width), "blocks": []}
-        fan = width
-        for stage, count in enumerate(blocks):
-            inner = width << stage
-            for number in range(count):
-                block = {
-                    "reduce": layer_params(1, fan, inner),
-                    "inner": layer_params(3, inner, inner),
-                    "expand": layer_params(1, inner, 4 * inner),
-                }
-                if number == 0:
-                    block["shortcut"] = layer_params(1, fan, 4 * inner)
-                params["blocks"].append(block)
-                fan = 4 * inner
+        params, fan = resnet_params(layer_params, RESNET_50, 64)
         return params | {"head": zeros(fan, classes)}
 
     def layer(params: Params, x: jax.Array, stride: int = 1) -> jax.Array:
@@ -87,31 +74,10 @@ def resnet(
         groups = (groups - mean) * (scale * params["scale"])
         return (groups + params["bias"]).reshape(x.shape)
 
-    def bottleneck(params: Params, x: jax.Array, stride: int) -> jax.Array:
-        inner = jax.nn.relu(layer(params["reduce"], x))
-        inner = jax.nn.relu(layer(params["inner"], inner, stride))
-        inner = layer(params["expand"], inner)
-        if "shortcut" in params:
-            x = layer(params["shortcut"], x, stride)
-        return jax.nn.relu(x + inner)
-
-    def features(params: Params, x: jax.Array) -> jax.Array:
-        x = jax.nn.relu(layer(params["stem"], x, 2))
-        window, strides = (1, 3, 3, 1), (1, 2, 2, 1)
-        x = jax.lax.reduce_window(
-            x, -jnp.inf, jax.lax.max, window, strides, "SAME"
-        )
-        each = iter(params["blocks"])
-        for stage, count in enumerate(blocks):
-            for number in range(count):
-                is_smaller = stage > 0 and number == 0
-                x = bottleneck(next(each), x, 2 if is_smaller else 1)
-        return x.mean((1, 2))
-
     def loss(params: Params, rows: Any) -> jax.Array:
         x, labels = rows
         with enter(backbone, "backbone"):
-            x = features(params, x)
+            x = resnet_features(layer, params, x, RESNET_50).mean((1, 2))
         with enter(head, "head"):
             return mean_loss(x @ params["head"], labels)
 
