@@ -15,6 +15,8 @@
 
 #include "whale/Step/ProgramModel.h"
 
+#include "whale/ProgramFormat/ConstantBytes.h"
+
 #include <algorithm>
 #include <cassert>
 #include <map>
@@ -165,9 +167,11 @@ std::vector<Exchange> exchangesOf(const format::Collective &channel) {
     exchange.devices = group;
     // What is broadcast is in the first device.
     if (*kind == Exchange::Kind::Broadcast)
-      std::ranges::stable_partition(exchange.devices, [&](int64_t rank) {
-        return channel.srcShapes.contains(rank);
-      });
+      if (auto root = std::ranges::find_if(
+              exchange.devices,
+              [&](int64_t rank) { return channel.srcShapes.contains(rank); });
+          root != exchange.devices.end())
+        std::rotate(exchange.devices.begin(), root, root + 1);
     for (int64_t rank : exchange.devices)
       exchange.bytes.push_back(bytesIn(shapes, rank));
   }
@@ -214,17 +218,7 @@ RankBytes bytesOf(const format::Program &program, int64_t rank) {
       program.classes[program.ranks[rank].rankClass];
   bytes.arena = rankClass.arenaBytes;
   bytes.workspace = rankClass.workspaceBytes;
-  std::set<std::pair<int64_t, int64_t>> ranges;
-  auto addConstants = [&](const format::Body &body) {
-    for (const format::BufferInfo &buffer : body.buffers)
-      if (buffer.space == format::Space::RankConstant ||
-          (buffer.space == format::Space::Constant &&
-           ranges.emplace(buffer.offset, buffer.bytes).second))
-        bytes.constants += buffer.bytes;
-  };
-  addConstants(rankClass);
-  for (const auto &[function, locals] : rankClass.locals)
-    addConstants(program.functions[function]);
+  bytes.constants = format::constantBytes(program, rankClass);
   return bytes;
 }
 

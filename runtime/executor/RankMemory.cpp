@@ -15,9 +15,10 @@
 
 #include "executor/Executor.h"
 
+#include "whale/ProgramFormat/ConstantBytes.h"
+
 #include <algorithm>
 #include <limits>
-#include <set>
 
 namespace whale::runtime {
 
@@ -68,24 +69,6 @@ forEachStretch(const std::vector<Instruction> &instructions,
   }
 }
 
-/// The bytes of a rank's arena and constants.
-static int64_t fixedBytes(const format::RankClass &rankClass,
-                          const BoundClass &boundClass) {
-  int64_t bytes = rankClass.arenaBytes;
-  std::set<std::pair<int64_t, int64_t>> ranges;
-  auto addConstants = [&](const format::Body &body) {
-    for (const BufferInfo &buffer : body.buffers)
-      if (buffer.space == Space::RankConstant ||
-          (buffer.space == Space::Constant &&
-           ranges.emplace(buffer.offset, buffer.bytes).second))
-        bytes += buffer.bytes;
-  };
-  addConstants(rankClass);
-  for (const auto &[number, function] : boundClass.functions)
-    addConstants(*function.format);
-  return bytes;
-}
-
 void Executor::bindConstants(int64_t rank) {
   Rank &self = states[rank];
   const format::RankClass &rankClass = program.classOf(rank);
@@ -100,7 +83,8 @@ void Executor::bindConstants(int64_t rank) {
   self.isStraight =
       self.stretches.size() == 1 &&
       self.stretches[0].end - self.stretches[0].begin == instructions.size();
-  self.fixedBytes = fixedBytes(rankClass, program.boundClassOf(rank));
+  self.fixedBytes =
+      rankClass.arenaBytes + format::constantBytes(program.program, rankClass);
   auto position =
       std::lower_bound(rankClass.ranks.begin(), rankClass.ranks.end(), rank) -
       rankClass.ranks.begin();
