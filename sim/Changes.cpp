@@ -38,7 +38,9 @@ std::vector<Change> findChanges(const Simulation &simulation) {
     cluster.numberDevices();
     double seconds = modelStep(simulation.program->program, cluster).seconds;
     if (simulation.step.seconds - seconds > leastGain * simulation.step.seconds)
-      changes.push_back({what, seconds});
+      changes.insert(
+          std::ranges::upper_bound(changes, seconds, {}, &Change::seconds),
+          {what, seconds});
   };
   const Cluster &cluster = simulation.cluster;
   for (size_t kind = 0; kind < cluster.kinds.size(); ++kind) {
@@ -69,7 +71,6 @@ std::vector<Change> findChanges(const Simulation &simulation) {
       for (DeviceGroup &devices : node.devices)
         devices.slowdown = 1;
   });
-  std::ranges::stable_sort(changes, {}, &Change::seconds);
   changes.resize(std::min(changes.size(), mostChanges));
   return changes;
 }

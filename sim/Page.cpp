@@ -11,16 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Describe.h"
 #include "whale/Report/PlanPage.h"
-#include "whale/Sim/Simulate.h"
-#include "whale/System/Json.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace whale::sim {
-
-using Json = nlohmann::json;
 
 namespace {
 /// What the program says of the parts of a step, with simulated numbers.
@@ -142,14 +139,8 @@ Json PlanWriter::write() {
     collectives[kind] = {{"count", std::llround(times.count)},
                          {"bytes", times.bytes}};
   plan["collectives"] = std::move(collectives);
-  Json path = Json::array();
-  for (const PathShare &share : simulation.criticalPath)
-    path.push_back({{"what", share.what}, {"seconds", share.seconds}});
-  plan["critical_path"] = std::move(path);
-  Json changes = Json::array();
-  for (const Change &change : findChanges(simulation))
-    changes.push_back({{"what", change.what}, {"step_time_s", change.seconds}});
-  plan["changes"] = std::move(changes);
+  plan["critical_path"] = describePath(simulation);
+  plan["changes"] = describeChanges(simulation);
   return plan;
 }
 

@@ -6,16 +6,28 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Describe.h"
 #include "whale/Report/TextTable.h"
-#include "whale/Sim/Simulate.h"
-#include "whale/System/Json.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <tuple>
 
 namespace whale::sim {
 
-using Json = nlohmann::ordered_json;
+Json describePath(const Simulation &simulation) {
+  Json path = Json::array();
+  for (const PathShare &share : simulation.criticalPath)
+    path.push_back({{"what", share.what}, {"seconds", share.seconds}});
+  return path;
+}
+
+Json describeChanges(const Simulation &simulation) {
+  Json changes = Json::array();
+  for (const Change &change : simulation.changes)
+    changes.push_back({{"what", change.what}, {"step_time_s", change.seconds}});
+  return changes;
+}
 
 template <typename T>
 static Json orNull(const std::optional<T> &value) {
@@ -55,12 +67,6 @@ std::string toJson(const Simulation &simulation) {
                          {"share", step.seconds > 0
                                        ? times.exposedSeconds / step.seconds
                                        : 0.0}};
-  Json path = Json::array();
-  for (const PathShare &share : simulation.criticalPath)
-    path.push_back({{"what", share.what}, {"seconds", share.seconds}});
-  Json changes = Json::array();
-  for (const Change &change : findChanges(simulation))
-    changes.push_back({{"what", change.what}, {"step_time_s", change.seconds}});
   Json root = {{"program", simulation.program->path},
                {"step_time_s", step.seconds},
                {"samples", orNull(simulation.program->samples)},
@@ -71,8 +77,8 @@ std::string toJson(const Simulation &simulation) {
                {"out_of_memory", simulation.outOfMemory},
                {"assumptions", step.assumptions},
                {"collectives", std::move(collectives)},
-               {"critical_path", std::move(path)},
-               {"changes", std::move(changes)},
+               {"critical_path", describePath(simulation)},
+               {"changes", describeChanges(simulation)},
                {"devices", std::move(devices)}};
   return system::printJson(root, 1) + "\n";
 }
@@ -135,7 +141,7 @@ std::string toText(const Simulation &simulation) {
       rows.push_back({share.what, percent(share.seconds, step.seconds)});
   text += "\n" + alignColumns(std::move(rows));
   rows = {{"what would help", "a step then takes"}};
-  for (const Change &change : findChanges(simulation))
+  for (const Change &change : simulation.changes)
     rows.push_back(
         {change.what, describeSeconds(change.seconds) + ", " +
                           percent(step.seconds - change.seconds, step.seconds) +
@@ -155,9 +161,9 @@ std::string compare(const std::vector<Simulation> &simulations,
   std::vector<size_t> order(simulations.size());
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = i;
-  std::ranges::stable_sort(order, {}, [&](size_t i) {
-    return std::pair(!simulations[i].outOfMemory.empty(),
-                     simulations[i].step.seconds);
+  std::ranges::sort(order, {}, [&](size_t i) {
+    return std::tuple(!simulations[i].outOfMemory.empty(),
+                      simulations[i].step.seconds, i);
   });
   std::vector<std::vector<std::string>> rows = {
       {"program", "cluster", "step", "rate", "idle", "sent", "memory", "fits"}};

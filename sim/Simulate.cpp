@@ -175,8 +175,9 @@ std::vector<PathShare> PathShares::find() {
   }
   std::vector<PathShare> list;
   for (const auto &[what, seconds] : shares)
-    list.push_back({what, seconds});
-  std::ranges::stable_sort(list, std::greater(), &PathShare::seconds);
+    list.insert(std::ranges::upper_bound(list, seconds, std::greater(),
+                                         &PathShare::seconds),
+                {what, seconds});
   return list;
 }
 

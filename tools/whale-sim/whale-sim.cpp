@@ -90,6 +90,12 @@ static void run(const Options &options) {
   std::vector<std::string> names;
   for (const LoadedProgram &program : programs)
     simulateAll(program, options, simulations, names);
+  // A table of several has none.
+  bool tableAlone =
+      simulations.size() > 1 && !options.isJson && options.page.empty();
+  for (size_t i = 0; i < simulations.size() && !tableAlone; ++i)
+    if (i == 0 || options.isJson)
+      simulations[i].changes = findChanges(simulations[i]);
   const Simulation &first = simulations.front();
   if (!options.trace.empty())
     writeFile(options.trace, toTrace(first));

@@ -55,6 +55,12 @@ struct PathShare {
   double seconds = 0;
 };
 
+/// What the cluster could have, and the seconds that a step would take then.
+struct Change {
+  std::string what;
+  double seconds = 0;
+};
+
 /// A step of a program on a cluster.
 struct Simulation {
   const LoadedProgram *program = nullptr;
@@ -67,6 +73,8 @@ struct Simulation {
   std::map<std::string, CollectiveTimes> collectives;
   /// The largest first.
   std::vector<PathShare> criticalPath;
+  /// What findChanges says, where that was asked for.
+  std::vector<Change> changes;
   /// The part of the time of all ranks in which they neither compute nor
   /// communicate.
   double bubble = 0;
@@ -74,12 +82,6 @@ struct Simulation {
   std::optional<double> energy;
 
   std::optional<double> samplesPerSecond() const;
-};
-
-/// What the cluster could have, and the seconds that a step would take then.
-struct Change {
-  std::string what;
-  double seconds = 0;
 };
 
 /// The three changes that would help most, each simulated by itself.
