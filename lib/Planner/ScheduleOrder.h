@@ -10,6 +10,7 @@
 #define WHALE_LIB_PLANNER_SCHEDULEORDER_H
 
 #include "whale/Planner/Schedule.h"
+#include "whale/Step/StepEngine.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace whale {
@@ -31,6 +32,23 @@ struct ScheduleNeed {
 std::optional<ScheduleNeed> needOf(const ScheduleProblem &problem,
                                    ScheduleStep::Kind kind, int64_t taskGraph,
                                    int64_t microBatch);
+
+/// Returns what the end of a TaskGraph's step is known by, where steps are
+/// simulated.
+size_t signalOf(const ScheduleProblem &problem, ScheduleStep::Kind kind,
+                int64_t taskGraph, int64_t microBatch);
+
+/// Returns when the results of a step have arrived; infinite if it has not
+/// begun.
+double arrivalOf(const ScheduleProblem &problem, const ScheduleNeed &need,
+                 const StepEngine &engine);
+
+/// Returns the item of a stage that waits for the results of a step.
+QueueItem awaitOf(const ScheduleProblem &problem, const ScheduleNeed &need);
+
+/// Lets the stages take what `source` says, and returns whether all of them end
+/// it.
+bool runStages(const ScheduleProblem &problem, QueueSource &source);
 
 /// Returns a schedule that prefers backwards to forwards and, among several
 /// TaskGraphs, the last in the pipeline. Each keeps at most `limitOf(it)`

@@ -8,8 +8,8 @@
 //
 // Checks and simulates a schedule. Stages take steps in order; a step whose
 // inputs have not been computed blocks its stage until they are. Records the
-// times of all steps and the peak memory of each stage. Cost: linear in the
-// number of steps, and sorting them.
+// times of all steps and the peak memory of each stage. Cost: that of the
+// engine for the number of steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,32 +52,48 @@ std::optional<ScheduleNeed> whale::needOf(const ScheduleProblem &problem,
   llvm_unreachable("unknown kind of step");
 }
 
+size_t whale::signalOf(const ScheduleProblem &problem, ScheduleStep::Kind kind,
+                       int64_t taskGraph, int64_t microBatch) {
+  return (kind * problem.getNumTaskGraphs() + taskGraph) *
+             problem.microBatches +
+         microBatch;
+}
+
+double whale::arrivalOf(const ScheduleProblem &problem,
+                        const ScheduleNeed &need, const StepEngine &engine) {
+  size_t signal = signalOf(problem, need.kind, need.taskGraph, need.microBatch);
+  return engine.endOf(signal) + need.delay;
+}
+
+QueueItem whale::awaitOf(const ScheduleProblem &problem,
+                         const ScheduleNeed &need) {
+  return {QueueItem::Kind::Await, 0, need.delay,
+          signalOf(problem, need.kind, need.taskGraph, need.microBatch)};
+}
+
+bool whale::runStages(const ScheduleProblem &problem, QueueSource &source) {
+  std::vector<RankQueue> queues(problem.stages);
+  return StepEngine(queues).run(source);
+}
+
 namespace {
 
-class Simulation {
+/// Lets each stage take its steps in their order.
+class Simulation : public QueueSource {
 public:
   Simulation(const ScheduleProblem &problem, const Schedule &schedule)
-      : problem(problem), schedule(schedule) {
-    int64_t taskGraphs = problem.getNumTaskGraphs();
+      : problem(problem), schedule(schedule), awaited(problem.stages),
+        splits(problem.getNumTaskGraphs()) {
     for (int64_t stage = 0; stage < problem.stages; ++stage)
       chunksOf.push_back(problem.taskGraphsOf(stage));
-    for (auto &table : ends)
-      table.assign(taskGraphs * problem.microBatches, kUndone);
-    splits.assign(taskGraphs, false);
   }
 
   llvm::Expected<Timeline> run() {
     if (llvm::Error error = check())
       return error;
-    Timeline timeline;
     timeline.steps.resize(problem.stages);
     timeline.idle.assign(problem.stages, 0);
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (int64_t stage = 0; stage < problem.stages; ++stage)
-        while (advance(stage, timeline))
-          moved = true;
-    }
+    runStages(problem, *this);
     for (int64_t stage = 0; stage < problem.stages; ++stage) {
       size_t done = timeline.steps[stage].size();
       if (done < schedule[stage].size())
@@ -87,38 +103,50 @@ public:
       if (done != 0)
         timeline.makespan =
             std::max(timeline.makespan, timeline.steps[stage].back().end);
-      addPeaks(stage, timeline);
+      addPeaks(stage);
     }
-    // Also among steps that start at the same time, a step is after those it
-    // needs.
-    std::vector<std::tuple<double, size_t, Timeline::Position>> byStart;
-    for (const Timeline::Position &at : timeline.order)
-      byStart.emplace_back(timeline.steps[at.stage][at.step].start,
-                           byStart.size(), at);
-    llvm::sort(byStart, [](const auto &a, const auto &b) {
-      return std::tie(std::get<0>(a), std::get<1>(a)) <
-             std::tie(std::get<0>(b), std::get<1>(b));
-    });
-    for (auto [entry, at] : llvm::zip_equal(byStart, timeline.order))
-      at = std::get<2>(entry);
     for (int64_t stage = 0; stage < problem.stages; ++stage) {
       timeline.idle[stage] = timeline.makespan;
       for (const Timeline::Interval &step : timeline.steps[stage])
         timeline.idle[stage] -= step.end - step.start;
     }
-    return timeline;
+    return std::move(timeline);
+  }
+
+  std::optional<QueueItem> next(size_t stage, StepEngine &engine) override {
+    std::vector<Timeline::Interval> &done = timeline.steps[stage];
+    if (done.size() == schedule[stage].size())
+      return std::nullopt;
+    const ScheduleStep &step = schedule[stage][done.size()];
+    int64_t taskGraph = chunksOf[stage][step.chunk];
+    if (std::optional<QueueItem> item = nextAwait(stage, step, taskGraph))
+      return item;
+    awaited[stage] = 0;
+    double seconds = durationOf(step.kind, taskGraph);
+    timeline.order.push_back({int64_t(stage), done.size()});
+    done.push_back({engine.now(), engine.now() + seconds});
+    return QueueItem{QueueItem::Kind::Compute, 0, seconds,
+                     signalOf(problem, step.kind, taskGraph, step.microBatch)};
   }
 
 private:
-  static constexpr double kUndone = -1;
-
   int64_t taskGraphOf(int64_t stage, int64_t chunk) const {
     return chunksOf[stage][chunk];
   }
   int64_t chunkCount(int64_t stage) const { return chunksOf[stage].size(); }
-  double &endOf(ScheduleStep::Kind kind, int64_t taskGraph,
-                int64_t microBatch) {
-    return ends[kind][taskGraph * problem.microBatches + microBatch];
+
+  /// What the step waits for and has not waited for yet.
+  std::optional<QueueItem> nextAwait(int64_t stage, const ScheduleStep &step,
+                                     int64_t taskGraph) {
+    auto need = needOf(problem, step.kind, taskGraph, step.microBatch);
+    if (awaited[stage] < 1 && ++awaited[stage] && need)
+      return awaitOf(problem, *need);
+    // A backward reads what the forward of the same micro-batch kept.
+    if (awaited[stage] < 2 && ++awaited[stage] &&
+        step.kind == ScheduleStep::Backward)
+      return awaitOf(problem, {ScheduleStep::Forward, taskGraph,
+                               step.microBatch, /*delay=*/0});
+    return std::nullopt;
   }
 
   /// Checks that the schedule has each step of the problem once, and no others.
@@ -129,7 +157,7 @@ private:
                   llvm::Twine(problem.stages));
     std::vector<int64_t> counts[3];
     for (auto &table : counts)
-      table.assign(ends[0].size(), 0);
+      table.assign(splits.size() * problem.microBatches, 0);
     for (int64_t stage = 0; stage < problem.stages; ++stage)
       for (const ScheduleStep &step : schedule[stage]) {
         std::string where =
@@ -173,32 +201,7 @@ private:
     llvm_unreachable("unknown kind of step");
   }
 
-  /// Takes the stage's next step if all its inputs have been computed.
-  bool advance(int64_t stage, Timeline &timeline) {
-    std::vector<Timeline::Interval> &done = timeline.steps[stage];
-    if (done.size() == schedule[stage].size())
-      return false;
-    const ScheduleStep &step = schedule[stage][done.size()];
-    int64_t taskGraph = taskGraphOf(stage, step.chunk);
-    double start = done.empty() ? 0 : done.back().end;
-    if (auto need = needOf(problem, step.kind, taskGraph, step.microBatch)) {
-      double end = endOf(need->kind, need->taskGraph, need->microBatch);
-      if (end == kUndone)
-        return false;
-      start = std::max(start, end + need->delay);
-    }
-    // A backward reads what the forward of the same micro-batch kept.
-    if (step.kind == ScheduleStep::Backward &&
-        endOf(ScheduleStep::Forward, taskGraph, step.microBatch) == kUndone)
-      return false;
-    double end = start + durationOf(step.kind, taskGraph);
-    endOf(step.kind, taskGraph, step.microBatch) = end;
-    timeline.order.push_back({stage, done.size()});
-    done.push_back({start, end});
-    return true;
-  }
-
-  void addPeaks(int64_t stage, Timeline &timeline) const {
+  void addPeaks(int64_t stage) {
     int64_t held = 0, peak = 0;
     for (const ScheduleStep &step : schedule[stage]) {
       bool waits = splits[taskGraphOf(stage, step.chunk)];
@@ -216,9 +219,11 @@ private:
 
   const ScheduleProblem &problem;
   const Schedule &schedule;
+  Timeline timeline;
   std::vector<std::vector<int64_t>> chunksOf;
-  /// The end of each step, by kind, TaskGraph and micro-batch.
-  std::vector<double> ends[3];
+  /// By stage, how many of the things that its next step may wait for it has
+  /// waited for.
+  std::vector<int> awaited;
   /// Whether each TaskGraph has separate weight gradients.
   std::vector<bool> splits;
 };

@@ -23,61 +23,57 @@ using namespace whale;
 
 namespace {
 
-/// Inserts the gradients of the weights into a schedule by simulating it.
-class Filler {
+/// Inserts the gradients of the weights into a schedule on the engine.
+class Filler : public QueueSource {
 public:
   /// A `patient` stage waits for a step that is due before the weight gradient
   /// would be done.
   Filler(const ScheduleProblem &problem, const Schedule &schedule, bool patient)
       : problem(problem), schedule(schedule), patient(patient),
         stages(problem.stages), result(problem.stages) {
-    int64_t taskGraphs = problem.getNumTaskGraphs();
-    for (auto &table : ends)
-      table.assign(taskGraphs * problem.microBatches, kUndone);
     for (int64_t stage = 0; stage < problem.stages; ++stage) {
       stages[stage].chunks = problem.taskGraphsOf(stage);
       stages[stage].limit = limitOf(stage);
     }
   }
 
-  /// Always takes the step that starts first, so that no step that becomes
-  /// ready later could have started before it.
   Schedule run() {
-    while (true) {
-      std::optional<Choice> first;
-      for (int64_t stage = 0; stage < problem.stages; ++stage) {
-        std::optional<Choice> choice = choose(stage);
-        if (choice && (!first || choice->start < first->start))
-          first = choice;
-      }
-      if (!first)
-        return std::move(result);
-      take(*first);
-    }
+    runStages(problem, *this);
+    return std::move(result);
+  }
+
+  std::optional<QueueItem> next(size_t stage, StepEngine &engine) override {
+    Stage &state = stages[stage];
+    bool hasWeight = !state.weights.empty();
+    if (state.next == schedule[stage].size())
+      return hasWeight ? std::optional(takeWeight(stage)) : std::nullopt;
+    const ScheduleStep &step = schedule[stage][state.next];
+    bool full = step.kind == ScheduleStep::Forward && state.held >= state.limit;
+    if (full && hasWeight)
+      return takeWeight(stage);
+    auto need = needOf(problem, step.kind, taskGraphOf(stage, step.chunk),
+                       step.microBatch);
+    double ready = need ? arrivalOf(problem, *need, engine) : 0;
+    if (ready <= engine.now())
+      return takeStep(stage, step);
+    if (!hasWeight)
+      return awaitOf(problem, *need);
+    double duration =
+        problem.costs[taskGraphOf(stage, state.weights.front().chunk)].weight;
+    return patient && engine.now() + duration > ready ? awaitOf(problem, *need)
+                                                      : takeWeight(stage);
   }
 
 private:
-  static constexpr double kUndone = -1;
-
   struct Stage {
     std::vector<int64_t> chunks;
     size_t next = 0;
-    double free = 0;
     /// Number of micro-batches whose activations are kept.
     int64_t held = 0, limit = 0;
     std::deque<ScheduleStep> weights;
   };
-  struct Choice {
-    int64_t stage;
-    ScheduleStep step;
-    double start;
-  };
-
   int64_t taskGraphOf(int64_t stage, int64_t chunk) const {
     return stages[stage].chunks[chunk];
-  }
-  double &endOf(int64_t taskGraph, ScheduleStep::Kind kind, int64_t m) {
-    return ends[kind][taskGraph * problem.microBatches + m];
   }
 
   /// Returns how many micro-batches a stage may hold: as many as the first
@@ -101,68 +97,39 @@ private:
     return std::max(most, room);
   }
 
-  /// Returns the stage's next step and its start.
-  std::optional<Choice> choose(int64_t stage) {
+  QueueItem takeStep(int64_t stage, const ScheduleStep &step) {
     Stage &state = stages[stage];
-    std::optional<Choice> next, weight;
-    if (!state.weights.empty())
-      weight = {stage, state.weights.front(), state.free};
-    if (state.next == schedule[stage].size())
-      return weight;
-    const ScheduleStep &step = schedule[stage][state.next];
-    bool full = step.kind == ScheduleStep::Forward && state.held >= state.limit;
-    if (full && weight)
-      return weight;
-    auto need = needOf(problem, step.kind, taskGraphOf(stage, step.chunk),
-                       step.microBatch);
-    double ready = 0;
-    if (need) {
-      double end = endOf(need->taskGraph, need->kind, need->microBatch);
-      if (end == kUndone)
-        return weight;
-      ready = end + need->delay;
+    ++state.next;
+    const StageCost &cost = problem.costs[taskGraphOf(stage, step.chunk)];
+    if (step.kind == ScheduleStep::Forward) {
+      ++state.held;
+      return take(stage, step, cost.forward);
     }
-    next = {stage, step, std::max(state.free, ready)};
-    if (!weight || ready <= state.free)
-      return next;
-    double duration =
-        problem.costs[taskGraphOf(stage, weight->step.chunk)].weight;
-    return patient && state.free + duration > ready ? next : weight;
+    state.weights.push_back(
+        {ScheduleStep::WeightGradient, step.chunk, step.microBatch});
+    return take(stage, step, cost.backward);
   }
 
-  void take(const Choice &choice) {
-    Stage &state = stages[choice.stage];
-    const ScheduleStep &step = choice.step;
-    int64_t taskGraph = taskGraphOf(choice.stage, step.chunk);
-    const StageCost &cost = problem.costs[taskGraph];
-    result[choice.stage].push_back(step);
-    state.free = choice.start;
-    switch (step.kind) {
-    case ScheduleStep::Forward:
-      state.free += cost.forward;
-      ++state.held;
-      ++state.next;
-      break;
-    case ScheduleStep::Backward:
-      state.free += cost.backward;
-      state.weights.push_back(
-          {ScheduleStep::WeightGradient, step.chunk, step.microBatch});
-      ++state.next;
-      break;
-    case ScheduleStep::WeightGradient:
-      state.free += cost.weight;
-      --state.held;
-      state.weights.pop_front();
-      break;
-    }
-    endOf(taskGraph, step.kind, step.microBatch) = state.free;
+  QueueItem takeWeight(int64_t stage) {
+    Stage &state = stages[stage];
+    ScheduleStep step = state.weights.front();
+    state.weights.pop_front();
+    --state.held;
+    return take(stage, step,
+                problem.costs[taskGraphOf(stage, step.chunk)].weight);
+  }
+
+  QueueItem take(int64_t stage, const ScheduleStep &step, double seconds) {
+    result[stage].push_back(step);
+    return {QueueItem::Kind::Compute, 0, seconds,
+            signalOf(problem, step.kind, taskGraphOf(stage, step.chunk),
+                     step.microBatch)};
   }
 
   const ScheduleProblem &problem;
   const Schedule &schedule;
   bool patient;
   std::vector<Stage> stages;
-  std::vector<double> ends[3];
   Schedule result;
 };
 

@@ -6,16 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Simulates the classes side by side. A class computes its instructions in
-// order and blocks where it needs a transfer that isn't over; a transfer is
-// ready when the last of its senders is, and starts when the queues of all
-// participants are empty. The order in which transfers become ready is the
-// result, but that none of a class comes between two of one of its instructions
-// (a loop). Then each class starts and waits for its transfers as early or late
-// as this order allows.
+// Lets the classes run side by side on the engine. A class computes its
+// instructions in order and blocks where it needs a transfer that isn't over; a
+// transfer is ready when the last of its senders is, and is then started in all
+// participants. The order of these starts is the result, but that none of a
+// class comes between two of one of its instructions (a loop). Then each class
+// starts and waits for its transfers as early or late as this order allows.
 //
-// Cost: an entry of a priority queue, which holds few for each class, for each
-// instruction and each wait; linear in the participants of transfers. Each
+// Linear in the participants of transfers, besides the engine's cost. Each
 // class sorts its transfers twice, and searches its instructions for the end of
 // each that it sends.
 //
@@ -23,58 +21,48 @@
 
 #include "whale/Step/TransferOrder.h"
 
+#include "whale/Step/StepEngine.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <cassert>
-#include <functional>
 #include <map>
-#include <queue>
 #include <utility>
 
 namespace whale {
 namespace {
 
-/// Simulates all classes side by side. A transfer is ready when the last of its
-/// senders is.
-class Simulation {
+/// Starts transfers as they become ready, while the classes compute.
+class OrderMaker : public QueueSource {
 public:
-  Simulation(const std::vector<ClassTimeline> &classes,
+  OrderMaker(const std::vector<ClassTimeline> &classes,
              const std::vector<double> &transferSeconds);
 
-  bool run();
-  TransferOrder getOrder();
+  std::optional<TransferOrder> run();
+  std::optional<QueueItem> next(size_t number, StepEngine &) override;
 
 private:
   struct Transfer {
-    double seconds = 0;
     /// How many classes must still reach it before it is ready.
     size_t missing = 0;
-    double ready = 0;
-    std::optional<double> end;
     /// The participants: class and use.
     std::vector<std::pair<size_t, size_t>> uses;
-    std::vector<size_t> waiters;
   };
   struct Class {
-    const ClassTimeline *timeline;
-    /// The next instruction, and the earliest time at which it can start.
+    const ClassTimeline *timeline = nullptr;
+    /// The next instruction.
     size_t next = 0;
-    double clock = 0;
     /// When each instruction began; the last entry is the end.
     std::vector<double> begins;
     /// Uses by `ready`; `sent` counts those that are ready, `passed` the uses,
-    /// ordered by `needed`, that are over.
+    /// ordered by `needed`, that it has waited for or waits for.
     std::vector<size_t> byReady;
     size_t sent = 0, passed = 0;
-    /// Whether the class has reached its next fixed use.
-    bool reachedFixed = false;
     /// Whether some, but not all transfers of its instruction have begun, and
     /// the class's other transfers that are ready meanwhile.
     bool isInside = false;
     std::vector<size_t> postponed;
-    /// When the queue becomes empty, as far as simulated.
-    double queueEnd = 0;
     /// By use: the instruction that runs when the transfer becomes ready, or
     /// the next one if the class waits.
     std::vector<size_t> atReady;
@@ -87,29 +75,37 @@ private:
     }
   };
 
-  void markReady(size_t transfer, double time);
+  void markReady(size_t transfer);
   bool postpone(size_t transfer);
-  void begin(size_t transfer);
-  bool passUses(size_t number);
-  void advance(size_t number);
-  void push(size_t number) { pending.emplace(classes[number].clock, number); }
-  std::vector<TransferTimes> getTimes(const Class &c,
+  void start(size_t transfer);
+  std::vector<TransferTimes> getTimes(size_t number,
                                       const std::vector<size_t> &rank) const;
 
   std::vector<Class> classes;
   std::vector<Transfer> transfers;
   std::vector<size_t> order;
-  using Event = std::pair<double, size_t>;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> pending;
+  /// The parts are the uses.
+  std::vector<RankQueue> queues;
+  StepEngine engine;
 };
 
 } // namespace
 
-Simulation::Simulation(const std::vector<ClassTimeline> &timelines,
+/// Returns the classes' parts in transfers.
+static std::vector<RankQueue>
+queuesOf(const std::vector<ClassTimeline> &timelines,
+         const std::vector<double> &transferSeconds) {
+  std::vector<RankQueue> queues(timelines.size());
+  for (auto [queue, timeline] : llvm::zip_equal(queues, timelines))
+    for (const TransferUse &use : timeline.uses)
+      queue.parts.push_back({use.transfer, transferSeconds[use.transfer]});
+  return queues;
+}
+
+OrderMaker::OrderMaker(const std::vector<ClassTimeline> &timelines,
                        const std::vector<double> &transferSeconds)
-    : transfers(transferSeconds.size()) {
-  for (auto [transfer, seconds] : llvm::zip_equal(transfers, transferSeconds))
-    transfer.seconds = seconds;
+    : transfers(transferSeconds.size()),
+      queues(queuesOf(timelines, transferSeconds)), engine(queues) {
   for (auto [number, timeline] : llvm::enumerate(timelines)) {
     Class &c = classes.emplace_back();
     c.timeline = &timeline;
@@ -130,16 +126,14 @@ Simulation::Simulation(const std::vector<ClassTimeline> &timelines,
 }
 
 /// Records that one sender (or fixed participant) of a transfer is ready.
-void Simulation::markReady(size_t number, double time) {
-  Transfer &transfer = transfers[number];
-  transfer.ready = std::max(transfer.ready, time);
-  if (--transfer.missing == 0)
-    begin(number);
+void OrderMaker::markReady(size_t number) {
+  if (--transfers[number].missing == 0)
+    start(number);
 }
 
-/// Whether the transfer can't begin yet, as a class can't start it within an
+/// Whether the transfer can't start yet, as a class can't start it within an
 /// instruction.
-bool Simulation::postpone(size_t number) {
+bool OrderMaker::postpone(size_t number) {
   for (auto [c, use] : transfers[number].uses)
     if (classes[c].isInside &&
         !classes[c].timeline->uses[use].isInstruction()) {
@@ -149,7 +143,7 @@ bool Simulation::postpone(size_t number) {
   return false;
 }
 
-/// Whether the class, which has just begun the transfer of this use, has
+/// Whether the class, which has just started the transfer of this use, has
 /// another one in the same instruction.
 static bool hasNextWithin(const ClassTimeline &timeline, size_t use) {
   return use + 1 < timeline.uses.size() &&
@@ -157,96 +151,45 @@ static bool hasNextWithin(const ClassTimeline &timeline, size_t use) {
          timeline.uses[use + 1].needed == timeline.uses[use].needed;
 }
 
-void Simulation::begin(size_t number) {
+void OrderMaker::start(size_t number) {
   if (postpone(number))
     return;
-  Transfer &transfer = transfers[number];
   order.push_back(number);
-  double start = transfer.ready;
-  for (auto [c, use] : transfer.uses)
-    start = std::max(start, classes[c].queueEnd);
-  transfer.end = start + transfer.seconds;
-  for (auto [c, use] : transfer.uses) {
-    classes[c].queueEnd = *transfer.end;
-    classes[c].atReady[use] = classes[c].runningAt(transfer.ready);
-  }
-  for (size_t c : transfer.waiters)
-    push(c);
   std::vector<size_t> next;
-  for (auto [number, use] : transfer.uses) {
-    Class &c = classes[number];
+  for (auto [participant, use] : transfers[number].uses) {
+    Class &c = classes[participant];
+    c.atReady[use] = c.runningAt(engine.now());
+    engine.start(participant, use);
     if (!c.timeline->uses[use].isInstruction())
       continue;
     c.isInside = hasNextWithin(*c.timeline, use);
     if (!c.isInside)
       llvm::append_range(next, std::exchange(c.postponed, {}));
   }
-  for (size_t postponed : next) {
-    transfers[postponed].ready =
-        std::max(transfers[postponed].ready, transfer.ready);
-    begin(postponed);
-  }
+  for (size_t postponed : next)
+    start(postponed);
 }
 
-/// Whether the class has everything that its next instruction needs. Otherwise
-/// the class is queued again when this may have changed.
-bool Simulation::passUses(size_t number) {
+std::optional<QueueItem> OrderMaker::next(size_t number, StepEngine &) {
   Class &c = classes[number];
   const std::vector<TransferUse> &uses = c.timeline->uses;
-  for (; c.passed < uses.size() && uses[c.passed].needed == c.next;
-       ++c.passed) {
-    const TransferUse &use = uses[c.passed];
-    if (use.isFixed() && !std::exchange(c.reachedFixed, true))
-      markReady(use.transfer, c.clock);
-    Transfer &transfer = transfers[use.transfer];
-    if (!transfer.end) {
-      transfer.waiters.push_back(number);
-      return false;
-    }
-    if (*transfer.end > c.clock) {
-      c.clock = *transfer.end;
-      push(number);
-      return false;
-    }
-    c.reachedFixed = false;
+  while (c.sent < c.byReady.size() && *uses[c.byReady[c.sent]].ready <= c.next)
+    markReady(uses[c.byReady[c.sent++]].transfer);
+  if (c.passed < uses.size() && uses[c.passed].needed == c.next) {
+    size_t use = c.passed++;
+    if (uses[use].isFixed())
+      markReady(uses[use].transfer);
+    return QueueItem{QueueItem::Kind::Wait, use};
   }
-  return true;
-}
-
-void Simulation::advance(size_t number) {
-  Class &c = classes[number];
-  const ClassTimeline &timeline = *c.timeline;
-  while (c.sent < c.byReady.size() &&
-         *timeline.uses[c.byReady[c.sent]].ready <= c.next)
-    markReady(timeline.uses[c.byReady[c.sent++]].transfer, c.clock);
-  if (!passUses(number))
-    return;
-  c.begins[c.next] = c.clock;
-  if (c.next == timeline.seconds.size())
-    return;
-  c.clock += timeline.seconds[c.next++];
-  push(number);
-}
-
-bool Simulation::run() {
-  for (auto [number, transfer] : llvm::enumerate(transfers))
-    if (transfer.missing == 0)
-      begin(number);
-  for (size_t c = 0; c < classes.size(); ++c)
-    push(c);
-  while (!pending.empty()) {
-    size_t number = pending.top().second;
-    pending.pop();
-    advance(number);
-  }
-  return llvm::all_of(classes, [](const Class &c) {
-    return c.next == c.timeline->seconds.size() &&
-           c.passed == c.timeline->uses.size();
-  });
+  c.begins[c.next] = engine.now();
+  if (c.next == c.timeline->seconds.size())
+    return std::nullopt;
+  return QueueItem{QueueItem::Kind::Compute, 0, c.timeline->seconds[c.next++]};
 }
 
 std::vector<TransferTimes>
-Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
+OrderMaker::getTimes(size_t number, const std::vector<size_t> &rank) const {
+  const Class &c = classes[number];
   const std::vector<TransferUse> &uses = c.timeline->uses;
   std::vector<size_t> sorted(uses.size());
   for (size_t i = 0; i < sorted.size(); ++i)
@@ -295,7 +238,8 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
     time.wait = use.needed;
     if (!use.keepsSource)
       continue;
-    auto end = llvm::lower_bound(c.begins, *transfers[use.transfer].end);
+    double over = engine.times()[number].parts[sorted[i]].end;
+    auto end = llvm::lower_bound(c.begins, over);
     size_t wait = std::max<size_t>(time.start, end - c.begins.begin());
     if (i + 1 < sorted.size())
       wait = std::max(wait, times[sorted[i + 1]].start);
@@ -304,14 +248,21 @@ Simulation::getTimes(const Class &c, const std::vector<size_t> &rank) const {
   return times;
 }
 
-TransferOrder Simulation::getOrder() {
+std::optional<TransferOrder> OrderMaker::run() {
+  for (auto [number, transfer] : llvm::enumerate(transfers))
+    if (transfer.missing == 0)
+      start(number);
+  if (!engine.run(*this) || order.size() != transfers.size())
+    return std::nullopt;
   TransferOrder result;
   std::vector<size_t> rank(transfers.size());
   for (auto [position, transfer] : llvm::enumerate(order))
     rank[transfer] = position;
-  for (const Class &c : classes) {
-    result.times.push_back(getTimes(c, rank));
-    result.seconds = std::max({result.seconds, c.clock, c.queueEnd});
+  for (auto [number, times] : llvm::enumerate(engine.times())) {
+    result.times.push_back(getTimes(number, rank));
+    result.seconds = std::max(result.seconds, times.seconds);
+    for (const Period &part : times.parts)
+      result.seconds = std::max(result.seconds, part.end);
   }
   result.order = std::move(order);
   return result;
@@ -320,10 +271,7 @@ TransferOrder Simulation::getOrder() {
 std::optional<TransferOrder>
 orderTransfers(const std::vector<ClassTimeline> &classes,
                const std::vector<double> &transferSeconds) {
-  Simulation simulation(classes, transferSeconds);
-  if (!simulation.run())
-    return std::nullopt;
-  return simulation.getOrder();
+  return OrderMaker(classes, transferSeconds).run();
 }
 
 } // namespace whale

@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 
 #include <limits>
+#include <map>
 #include <random>
 
 using namespace whale;
@@ -244,6 +245,132 @@ TEST(QueueModel, AgreesWithTheOrderOfTransfers) {
     Seconds seconds = secondsOf(ranks);
     EXPECT_EQ(std::max(seconds[0], seconds[1]), order->seconds);
   }
+}
+
+/// The times of queues as the least solution of their equations: walks all
+/// queues again and again, with the begins of transfers that are known, until
+/// nothing changes. Knows neither events nor an order of them.
+class Equations {
+public:
+  explicit Equations(const std::vector<RankQueue> &ranks) : ranks(ranks) {}
+
+  std::optional<Seconds> solve() {
+    for (bool changes = true; changes;) {
+      changes = false;
+      for (size_t rank = 0; rank < ranks.size(); ++rank)
+        changes |= walk(rank);
+      changes |= findBegins();
+    }
+    if (ends.size() != ranks.size())
+      return std::nullopt;
+    Seconds seconds;
+    for (auto [rank, end] : ends)
+      seconds.push_back(end);
+    return seconds;
+  }
+
+private:
+  using PartOfRank = std::pair<size_t, size_t>;
+
+  bool walk(size_t number) {
+    const RankQueue &rank = ranks[number];
+    double now = 0;
+    bool isNew = false;
+    for (const QueueItem &item : rank.items) {
+      if (item.kind == Kind::Compute) {
+        now += item.seconds;
+      } else if (item.kind == Kind::Start) {
+        isNew |= posts.try_emplace({number, item.part}, now).second;
+      } else {
+        auto begin = begins.find(rank.parts[item.part].transfer);
+        if (begin == begins.end())
+          return isNew;
+        now = std::max(now, begin->second + rank.parts[item.part].seconds) +
+              item.seconds;
+      }
+    }
+    return ends.try_emplace(number, now).second || isNew;
+  }
+
+  /// A transfer begins when all have posted it, and what they posted before is
+  /// over.
+  bool findBegins() {
+    std::map<size_t, std::optional<double>> found;
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      std::optional<double> before = 0;
+      for (size_t part = 0; part < ranks[rank].parts.size(); ++part) {
+        auto [transfer, seconds] = ranks[rank].parts[part];
+        auto post = posts.find({rank, part});
+        std::optional<double> from;
+        if (before && post != posts.end())
+          from = std::max(*before, post->second);
+        auto [it, isFirst] = found.try_emplace(transfer, from);
+        if (!isFirst)
+          it->second = it->second && from
+                           ? std::optional(std::max(*it->second, *from))
+                           : std::nullopt;
+        auto begin = begins.find(transfer);
+        before = begin == begins.end() ? std::nullopt
+                                       : std::optional(begin->second + seconds);
+      }
+    }
+    bool isNew = false;
+    for (auto [transfer, begin] : found)
+      if (begin)
+        isNew |= begins.try_emplace(transfer, *begin).second;
+    return isNew;
+  }
+
+  const std::vector<RankQueue> &ranks;
+  std::map<PartOfRank, double> posts;
+  std::map<size_t, double> begins, ends;
+};
+
+/// Queues of a few ranks, each of whose transfers some of them take part in, in
+/// an order of their own now and then: some wait in a circle.
+std::vector<RankQueue> drawQueues(std::mt19937 &random) {
+  auto draw = [&](int most) {
+    return std::uniform_int_distribution(0, most)(random);
+  };
+  std::vector<RankQueue> ranks(2 + draw(2));
+  std::vector<Queue> queues(ranks.size());
+  std::vector<std::vector<size_t>> open(ranks.size());
+  std::vector<size_t> parts(ranks.size());
+  for (size_t transfer = 0, count = draw(8); transfer < count; ++transfer)
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (draw(2) == 0)
+        queues[rank].compute(draw(5));
+      if (!open[rank].empty() && draw(1) == 0) {
+        size_t which = draw(int(open[rank].size()) - 1);
+        queues[rank].wait(open[rank][which], draw(3));
+        open[rank].erase(open[rank].begin() + which);
+      }
+      if (draw(3) == 0)
+        continue;
+      // A rank may post two transfers in the other order than its peers.
+      size_t posted = draw(30) == 0 ? transfer ^ 1 : transfer;
+      queues[rank].start(posted, draw(4));
+      open[rank].push_back(parts[rank]++);
+    }
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (size_t part : open[rank])
+      queues[rank].wait(part);
+    ranks[rank] = queues[rank];
+  }
+  return ranks;
+}
+
+TEST(QueueModel, AgreesWithTheEquationsOfRandomQueues) {
+  std::mt19937 random(11);
+  size_t circles = 0, solved = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<RankQueue> ranks = drawQueues(random);
+    std::optional<Seconds> expected = Equations(ranks).solve();
+    EXPECT_EQ(rankSeconds(ranks), expected);
+    ++(expected ? solved : circles);
+  }
+  EXPECT_GT(circles, 50u);
+  EXPECT_GT(solved, 1000u);
 }
 
 } // namespace

@@ -15,11 +15,10 @@
 // Transfers that go on at once share the links that they have in common, and
 // may slow down what their ranks compute. Nothing here depends on where the
 // seconds are from: those of a cost model and those that were measured are both
-// fine.
+// fine. Where the order of a rank's work is still to be found, StepEngine.h
+// asks for each item at the time when the rank can take it.
 //
-// Costs O((pieces + parts of transfers) log ranks), and where transfers go on
-// at once a look at the links of these for each that begins or ends. Uses
-// neither LLVM nor MLIR, so that what runs programs can ask, too.
+// Uses neither LLVM nor MLIR, so that what runs programs can ask, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,14 +34,29 @@ namespace whale {
 
 /// What a rank does next on its queue of computation.
 struct QueueItem {
-  enum class Kind : uint8_t { Compute, Start, Wait };
+  enum class Kind : uint8_t {
+    Compute,
+    Start,
+    Wait,
+    /// Blocks until a computation of any rank is over, and what it made has
+    /// arrived: a send that is buffered, and shares nothing with others.
+    Await,
+    /// Of a rank that has nothing to do at present: what chooses its items is
+    /// asked again when the time has passed, or something else happened.
+    Idle,
+  };
+  static constexpr size_t kNoSignal = static_cast<size_t>(-1);
+
   Kind kind = Kind::Compute;
-  /// Start, Wait: the index in RankQueue::parts. Each is started once, in this
-  /// order, and waited for at most once, later.
+  /// Start, Wait: the index in RankQueue::parts. Each is started once, and
+  /// waited for at most once.
   size_t part = 0;
   /// Compute: how long it takes. Wait: the work that the rank does itself in
-  /// it, such as copies, after the transfer is over.
+  /// it, such as copies, after the transfer is over. Await: from the end of the
+  /// computation to the arrival. Idle: the time, which may be infinite.
   double seconds = 0;
+  /// Compute: what its end is known by, to those that Await it.
+  size_t signal = kNoSignal;
 };
 
 /// A rank's part in a transfer.
@@ -56,6 +70,7 @@ struct TransferPart {
 };
 
 struct RankQueue {
+  /// None if a QueueSource says them.
   std::vector<QueueItem> items;
   std::vector<TransferPart> parts;
   /// How much longer it computes while a transfer of its goes on: a part of the
@@ -91,8 +106,8 @@ struct Period {
 struct RankTimes {
   /// When the rank is done with its items.
   double seconds = 0;
-  /// By item. That of a wait is the time for which the rank is blocked, and the
-  /// work that it does then.
+  /// By item, in the order in which they were taken. That of a wait is the time
+  /// for which the rank is blocked, and the work that it does then.
   std::vector<Period> items;
   /// By part, once its transfer has begun.
   std::vector<Period> parts;

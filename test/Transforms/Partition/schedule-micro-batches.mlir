@@ -224,7 +224,7 @@ module @backward_only attributes {whale.config = {pipeline = {strategy = "interl
 // A smaller last replica: on its device two stages take turns, as the stages of
 // the others do.
 // CHECK-LABEL: module @uneven
-// CHECK: order [#whale.order<[0]: forward 0, forward 1, backward 0, backward 1>, #whale.order<[2]: forward 0, forward 1, forward 0 chunk 1, backward 0 chunk 1, forward 1 chunk 1, backward 0, backward 1 chunk 1, backward 1>, #whale.order<[1]: forward 0 chunk 1, backward 0 chunk 1, forward 1 chunk 1, backward 1 chunk 1>]
+// CHECK: order [#whale.order<[0]: forward 0, forward 1, backward 0, backward 1>, #whale.order<[2]: forward 0, forward 1, forward 0 chunk 1, backward 0 chunk 1, backward 0, forward 1 chunk 1, backward 1 chunk 1, backward 1>, #whale.order<[1]: forward 0 chunk 1, backward 0 chunk 1, forward 1 chunk 1, backward 1 chunk 1>]
 module @uneven attributes {whale.config = {pipeline = {strategy = "1f1b"}}} {
   whale.cluster @cluster {nodes = [{name = "a", devices = [{kind = "cpu", count = 3}]}]}
   whale.virtual_device @vd0 [[0], [2]]
