@@ -36,7 +36,9 @@ std::vector<Change> findChanges(const Simulation &simulation) {
     Cluster cluster = simulation.cluster;
     change(cluster);
     cluster.numberDevices();
-    double seconds = modelStep(simulation.program->program, cluster).seconds;
+    double seconds =
+        modelStep(simulation.program->program, cluster, simulation.rule)
+            .seconds;
     if (simulation.step.seconds - seconds > leastGain * simulation.step.seconds)
       changes.insert(
           std::ranges::upper_bound(changes, seconds, {}, &Change::seconds),

@@ -29,6 +29,10 @@ Json describeChanges(const Simulation &simulation) {
   return changes;
 }
 
+static const char *nameOf(CollectiveRule rule) {
+  return rule == CollectiveRule::Own ? "own" : "nccl";
+}
+
 template <typename T>
 static Json orNull(const std::optional<T> &value) {
   return value ? Json(*value) : Json();
@@ -60,18 +64,22 @@ std::string toJson(const Simulation &simulation) {
                        {"memory_bytes", kind.memoryBytes}});
   }
   Json collectives = Json::object();
-  for (const auto &[kind, times] : simulation.collectives)
+  for (const auto &[kind, times] : simulation.collectives) {
     collectives[kind] = {{"count", times.count},
                          {"bytes", times.bytes},
                          {"exposed_s", times.exposedSeconds},
                          {"share", step.seconds > 0
                                        ? times.exposedSeconds / step.seconds
                                        : 0.0}};
+    if (!times.choices.empty())
+      collectives[kind]["algorithms"] = times.choices;
+  }
   Json root = {{"program", simulation.program->path},
                {"step_time_s", step.seconds},
                {"samples", orNull(simulation.program->samples)},
                {"samples_per_s", orNull(simulation.samplesPerSecond())},
                {"communication_bytes", step.sentBytes},
+               {"collective_rule", nameOf(simulation.rule)},
                {"bubble", simulation.bubble},
                {"energy_j", orNull(simulation.energy)},
                {"out_of_memory", simulation.outOfMemory},
@@ -103,6 +111,15 @@ static int64_t mostBytes(const Simulation &simulation,
   return most;
 }
 
+/// Which algorithms they take, and how often if these are several.
+static std::string describeChoices(const CollectiveTimes &times) {
+  std::string text;
+  for (const auto &[choice, count] : times.choices)
+    text += (text.empty() ? "" : ", ") + choice +
+            (times.choices.size() > 1 ? " " + withPrefix(count, "") : "");
+  return text;
+}
+
 /// Of the critical path, in text.
 static constexpr size_t mostShares = 8;
 
@@ -128,11 +145,14 @@ std::string toText(const Simulation &simulation) {
   }
   text += alignColumns(std::move(rows));
   if (!simulation.collectives.empty()) {
-    rows = {{"collective", "count", "sent by all", "exposed"}};
+    rows = {{"collective", "count", "sent by all", "exposed",
+             simulation.rule == CollectiveRule::Own ? "as Whale's transports do"
+                                                    : "as NCCL does"}};
     for (const auto &[kind, times] : simulation.collectives)
       rows.push_back({kind, withPrefix(times.count, ""),
                       describeBytes(times.bytes),
-                      percent(times.exposedSeconds, step.seconds)});
+                      percent(times.exposedSeconds, step.seconds),
+                      describeChoices(times)});
     text += "\n" + alignColumns(std::move(rows));
   }
   rows = {{"critical path", "of the step"}};

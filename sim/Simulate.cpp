@@ -101,6 +101,8 @@ static void addCollectives(Simulation &simulation) {
     CollectiveTimes &times = simulation.collectives[collective.kind];
     times.count += use.runs;
     times.bytes += use.sentBytes;
+    if (!use.choice.empty())
+      times.choices[std::string(use.choice)] += use.runs;
   }
   for (const ModelledRanks &ranks : simulation.step.ranks)
     for (size_t i = 0; i < ranks.items.size(); ++i)
@@ -194,12 +196,14 @@ static std::optional<double> energyOf(const Simulation &simulation) {
   return joules;
 }
 
-Simulation simulate(const LoadedProgram &program, const Cluster &cluster) {
+Simulation simulate(const LoadedProgram &program, const Cluster &cluster,
+                    CollectiveRule rule) {
   Simulation result;
   result.program = &program;
   result.cluster = cluster;
+  result.rule = rule;
   try {
-    result.step = modelStep(program.program, result.cluster);
+    result.step = modelStep(program.program, result.cluster, rule);
   } catch (const system::Error &error) {
     throw system::Error(program.path + ": " + error.what());
   }

@@ -212,6 +212,7 @@ def simulate(run: Run) -> Result:
             folder / "step.whale",
             f"--cluster={file}",
             "--json",
+            "--collectives=nccl",
             f"--trace={trace}",
         )
         if result.returncode:

@@ -23,8 +23,9 @@ constexpr double mostTimes = 1e60;
 class Modeller {
 public:
   Modeller(const format::Program &program, const Cluster &cluster,
-           bool joinsAlike)
-      : program(program), cluster(cluster), model(createRooflineModel(cluster)),
+           CollectiveRule rule, bool joinsAlike)
+      : program(program), cluster(cluster),
+        model(createRooflineModel(cluster, rule)),
         alike(findAlikeRanks(program, cluster, *model, joinsAlike)) {}
 
   ModelledStep run();
@@ -158,7 +159,7 @@ void Modeller::addStart(const format::Start &start, double runs) {
     auto [number, isFirst] =
         numbers.try_emplace({start.channel, use}, step.exchanges.size());
     if (isFirst)
-      step.exchanges.push_back({start.channel, {runs, 0}});
+      step.exchanges.push_back({start.channel, {runs, 0, price.loads.choice}});
     double bytes = std::min(mostTimes, runs * price.sentBytes);
     step.exchanges[number->second].second.sentBytes += bytes;
     step.sentBytes += bytes;
@@ -267,13 +268,13 @@ ModelledStep Modeller::run() {
 }
 
 ModelledStep modelStep(const format::Program &program, const Cluster &cluster,
-                       bool joinsAlike) {
+                       CollectiveRule rule, bool joinsAlike) {
   if (cluster.devices.size() != program.ranks.size())
     throw system::Error("the cluster has " +
                         std::to_string(cluster.devices.size()) +
                         " devices, but the program " +
                         std::to_string(program.ranks.size()) + " ranks");
-  return Modeller(program, cluster, joinsAlike).run();
+  return Modeller(program, cluster, rule, joinsAlike).run();
 }
 
 } // namespace whale

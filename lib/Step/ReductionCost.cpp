@@ -8,9 +8,9 @@
 
 #include "whale/Step/ReductionCost.h"
 
-#include <algorithm>
+#include "llvm/ADT/STLExtras.h"
+
 #include <map>
-#include <set>
 
 using namespace whale;
 
@@ -19,74 +19,79 @@ namespace {
 /// woken when it ends: of the three that a divided one is, twice more.
 constexpr double kStart = 2e-5;
 
-/// Seconds of an all-reduce among `members` devices that are alike.
-double allReduceSeconds(double members, double bytes, const Link &link) {
-  double round = link.latency + (members - 1) * bytes / link.bandwidth;
-  double ring =
-      2 * (members - 1) * (link.latency + bytes / members / link.bandwidth);
-  return std::min(round, ring);
-}
+/// The three steps of an all-reduce that is divided by node.
+struct Division {
+  std::vector<Exchange> scatter, reduce, gather;
 
-/// The links of the devices that take part, and how many groups the network of
-/// a node carries at most.
-struct Links {
-  Link inside, network;
-  int64_t groupsOfNode = 0;
-
-  Links(const GroupReduction &reduction, const Cluster &cluster)
-      : network(cluster.network) {
-    std::map<unsigned, int64_t> groupsOf;
-    for (llvm::ArrayRef<DeviceId> group : reduction.groups) {
-      std::set<unsigned> nodes;
-      for (DeviceId device : group) {
-        const Link &own = cluster.nodeOf(device).link;
-        inside.latency = std::max(inside.latency, own.latency);
-        inside.bandwidth = std::min(inside.bandwidth, own.bandwidth);
-        nodes.insert(cluster.devices[device].node);
+  void add(const Exchange &allReduce, const Cluster &cluster) {
+    std::map<unsigned, std::vector<int64_t>> nodes;
+    for (int64_t device : allReduce.devices)
+      nodes[cluster.devices[device].node].push_back(device);
+    size_t inNode = nodes.begin()->second.size();
+    double part = allReduce.bytes.front() / double(inNode);
+    std::vector<Exchange> across(inNode);
+    for (const auto &[node, devices] : nodes) {
+      Exchange inside;
+      inside.devices = devices;
+      inside.bytes.assign(inNode, part);
+      inside.kind = Exchange::Kind::ReduceScatter;
+      scatter.push_back(inside);
+      inside.kind = Exchange::Kind::AllGather;
+      gather.push_back(std::move(inside));
+      for (auto [exchange, device] : llvm::zip_equal(across, devices)) {
+        exchange.kind = Exchange::Kind::AllReduce;
+        exchange.devices.push_back(device);
+        exchange.bytes.push_back(part);
       }
-      for (unsigned node : nodes)
-        groupsOfNode = std::max(groupsOfNode, ++groupsOf[node]);
     }
+    llvm::append_range(reduce, std::move(across));
+  }
+
+  double seconds(const CostModel &model) const {
+    return model.exchangeSeconds(scatter) + model.exchangeSeconds(reduce) +
+           model.exchangeSeconds(gather) + 2 * kStart;
   }
 };
 } // namespace
 
+/// Whether each node of a group has equally many of it, and more than one, and
+/// there are several nodes.
+static bool canDivide(const Exchange &allReduce, const Cluster &cluster) {
+  std::map<unsigned, int64_t> counts;
+  for (int64_t device : allReduce.devices)
+    ++counts[cluster.devices[device].node];
+  return counts.size() > 1 && counts.begin()->second > 1 &&
+         llvm::all_of(counts, [&](const auto &node) {
+           return node.second == counts.begin()->second;
+         });
+}
+
+ReductionSeconds whale::reductionSeconds(const CostModel &model,
+                                         llvm::ArrayRef<Exchange> allReduces,
+                                         const Cluster &cluster) {
+  ReductionSeconds seconds;
+  seconds.whole = model.exchangeSeconds(allReduces);
+  if (allReduces.empty() || !llvm::all_of(allReduces, [&](const Exchange &one) {
+        return canDivide(one, cluster);
+      }))
+    return seconds;
+  Division division;
+  for (const Exchange &one : allReduces)
+    division.add(one, cluster);
+  seconds.divided = division.seconds(model);
+  return seconds;
+}
+
 ReductionSeconds whale::reductionSeconds(const GroupReduction &reduction,
-                                         int64_t membersByNode,
                                          int64_t elementBytes,
                                          const Cluster &cluster) {
-  Links links(reduction, cluster);
-  auto inNode = double(membersByNode);
-  ReductionSeconds most;
+  std::vector<Exchange> exchanges;
   for (auto [group, count] :
        llvm::zip_equal(reduction.groups, reduction.elements)) {
-    double bytes = double(count) * double(elementBytes);
-    auto members = double(group.size());
-    double nodes = members / inNode;
-    // The bytes of each group take their part of a node's network.
-    Link network = links.network;
-    network.bandwidth /= double(links.groupsOfNode);
-
-    // Sent all to all, each device of a node receives the bytes of all others.
-    // In a ring that goes from node to node, only one of them does.
-    Link slower = {std::min(links.inside.bandwidth, network.bandwidth),
-                   std::max(links.inside.latency, network.latency)};
-    double round =
-        std::max(inNode * (members - inNode) * bytes / network.bandwidth,
-                 (inNode - 1) * bytes / links.inside.bandwidth) +
-        slower.latency;
-    double ring = 2 * (members - 1) *
-                  (slower.latency + bytes / members / slower.bandwidth);
-    most.whole = std::max(most.whole, std::min(round, ring));
-
-    // Each device of a node exchanges its part with those of other nodes.
-    Link share = network;
-    share.bandwidth /= inNode;
-    double scatter = links.inside.latency +
-                     (inNode - 1) / inNode * bytes / links.inside.bandwidth;
-    most.divided = std::max(most.divided,
-                            2 * (kStart + scatter) +
-                                allReduceSeconds(nodes, bytes / inNode, share));
+    Exchange &exchange = exchanges.emplace_back();
+    exchange.kind = Exchange::Kind::AllReduce;
+    exchange.devices.assign(group.begin(), group.end());
+    exchange.bytes.assign(group.size(), double(count) * double(elementBytes));
   }
-  return most;
+  return reductionSeconds(*createRooflineModel(cluster), exchanges, cluster);
 }

@@ -34,6 +34,7 @@ struct Options {
   std::vector<std::string> clusters, more;
   bool isJson = false, calibrates = false, emitsCluster = false;
   int64_t ranks = 1;
+  std::string collectives = "own";
 };
 } // namespace
 
@@ -47,13 +48,15 @@ static void writeFile(const std::string &path, std::string_view text) {
 static void simulateAll(const LoadedProgram &program, const Options &options,
                         std::vector<Simulation> &simulations,
                         std::vector<std::string> &names) {
+  CollectiveRule rule = options.collectives == "nccl" ? CollectiveRule::Nccl
+                                                      : CollectiveRule::Own;
   if (options.clusters.empty()) {
-    simulations.push_back(simulate(program, program.cluster));
+    simulations.push_back(simulate(program, program.cluster, rule));
     names.emplace_back("its own");
   }
   for (const std::string &path : options.clusters) {
     try {
-      simulations.push_back(simulate(program, readCluster(path)));
+      simulations.push_back(simulate(program, readCluster(path), rule));
     } catch (const system::Error &error) {
       std::string text = error.what();
       throw system::Error(text.starts_with(path) ? text : path + ": " + text);
@@ -137,6 +140,12 @@ int main(int argc, char **argv) {
       ->type_name("C.json")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--collectives", options.collectives,
+                 "How all-reduces, all-gathers and reduce-scatters are carried "
+                 "out: as Whale's transports do (own, the default), or as NCCL "
+                 "does (nccl: ring, tree or hierarchical)")
+      ->type_name("RULE")
+      ->check(CLI::IsMember({"own", "nccl"}).description(""));
   app.add_option("--compare", options.more,
                  "Other programs: all of them in one table, the fastest first")
       ->type_name("MORE.whale");

@@ -68,13 +68,16 @@ TEST(CostModel, WhatIsReachedOfPeaks) {
   EXPECT_EQ(model->exchangeSeconds(exchange), 4);
 }
 
-TEST(CostModel, RingsInsideANode) {
+TEST(CostModel, MessagesInsideANode) {
   Cluster cluster = twoNodes();
   std::unique_ptr<CostModel> model = createRooflineModel(cluster);
   using Kind = Exchange::Kind;
-  // 2 (n - 1) / n * S / bandwidth + 2 (n - 1) * latency
+  // Few bytes go whole to the other device; of many each has its half to add
+  // up, and sends the sum back.
   EXPECT_EQ(secondsOf(*model, {{Kind::AllReduce, {0, 1}, {16, 16}, {}}}),
-            2 + 1);
+            2 + 0.5);
+  EXPECT_EQ(secondsOf(*model, {{Kind::AllReduce, {0, 1}, {64e3, 64e3}, {}}}),
+            8e3 + 1);
   EXPECT_EQ(secondsOf(*model, {{Kind::AllGather, {0, 1}, {16, 16}, {}}}),
             2 + 0.5);
   // Whoever has less receives more.
@@ -84,20 +87,66 @@ TEST(CostModel, RingsInsideANode) {
   EXPECT_EQ(secondsOf(*model, {{Kind::Broadcast, {0, 1}, {16}, {}}}), 2 + 0.5);
 }
 
-TEST(CostModel, RingsBetweenNodes) {
+TEST(CostModel, MessagesBetweenNodes) {
   Cluster cluster = twoNodes();
   std::unique_ptr<CostModel> model = createRooflineModel(cluster);
   using Kind = Exchange::Kind;
   EXPECT_EQ(secondsOf(*model, {{Kind::AllReduce, {0, 2}, {16, 16}, {}}}),
-            8 + 6);
-  // A node contributes each byte once, however many devices share it.
-  EXPECT_EQ(secondsOf(*model,
-                      {{Kind::AllReduce, {0, 1, 2, 3}, {16, 16, 16, 16}, {}}}),
-            8 + 7);
+            8 + 3);
+  // Each device of a node receives a quarter from two of the other.
+  std::vector<double> many(4, 64e3);
+  EXPECT_EQ(secondsOf(*model, {{Kind::AllReduce, {0, 1, 2, 3}, many, {}}}),
+            2 * (2 * 2 * 16e3 / 2 + 3));
+  // Each device of a node receives what all of the other have.
+  EXPECT_EQ(secondsOf(*model, {{Kind::AllGather, {0, 1, 2, 3}, many, {}}}),
+            2 * 2 * 64e3 / 2 + 3);
   // Two groups share the network.
   EXPECT_EQ(secondsOf(*model, {{Kind::AllReduce, {0, 2}, {16, 16}, {}},
                                {Kind::AllReduce, {1, 3}, {16, 16}, {}}}),
+            16 + 3);
+}
+
+/// By the rule of NCCL: seconds, and the algorithm.
+static std::pair<double, std::string>
+byNccl(const Cluster &cluster, const std::vector<Exchange> &exchanges) {
+  std::unique_ptr<CostModel> model =
+      createRooflineModel(cluster, CollectiveRule::Nccl);
+  return {model->exchangeSeconds(exchanges),
+          std::string(model->linkLoads(exchanges).choice)};
+}
+
+TEST(CostModel, RingsTreesAndHierarchies) {
+  Cluster cluster = twoNodes();
+  using Kind = Exchange::Kind;
+  using Priced = std::pair<double, std::string>;
+  // 2 (n - 1) / n * S / bandwidth + 2 (n - 1) * latency
+  EXPECT_EQ(byNccl(cluster, {{Kind::AllReduce, {0, 1}, {16, 16}, {}}}),
+            Priced(2 + 1, "ring"));
+  EXPECT_EQ(byNccl(cluster, {{Kind::AllGather, {0, 1}, {16, 16}, {}}}),
+            Priced(2 + 0.5, "ring"));
+  EXPECT_EQ(byNccl(cluster, {{Kind::AllReduce, {0, 2}, {16, 16}, {}}}),
+            Priced(8 + 6, "ring"));
+  // A node contributes each byte once, however many devices share it.
+  EXPECT_EQ(
+      byNccl(cluster, {{Kind::AllReduce, {0, 1, 2, 3}, {16, 16, 16, 16}, {}}}),
+      Priced(8 + 7, "hierarchical"));
+  EXPECT_EQ(byNccl(cluster, {{Kind::AllReduce, {0, 2}, {16, 16}, {}},
+                             {Kind::AllReduce, {1, 3}, {16, 16}, {}}})
+                .first,
             16 + 6);
+  // Over many nodes the latencies of a ring add up; those of a tree grow with
+  // the logarithm: 2 * 6 rounds of 1 s, and 2 * 4 B at 0.9 * 4 B/s.
+  Cluster many = Cluster::parse(R"({
+    "nodes": [{"count": 64, "devices": [{"kind": "cpu"}]}],
+    "network": {"bandwidth": 4, "latency": 1}})");
+  Exchange all;
+  all.kind = Kind::AllReduce;
+  for (int64_t device = 0; device < 64; ++device)
+    all.devices.push_back(device);
+  all.bytes.assign(64, 4);
+  auto [seconds, choice] = byNccl(many, {all});
+  EXPECT_EQ(choice, "tree");
+  EXPECT_DOUBLE_EQ(seconds, 12 + 8 / (0.9 * 4));
 }
 
 TEST(CostModel, Transfers) {

@@ -239,7 +239,8 @@ public:
     Cluster cluster = makeCluster(count);
     format::Program program = makeProgram(count);
     ModelledStep joined = modelStep(program, cluster);
-    ModelledStep each = modelStep(program, cluster, /*joinsAlike=*/false);
+    ModelledStep each = modelStep(program, cluster, CollectiveRule::Own,
+                                  /*joinsAlike=*/false);
     ASSERT_EQ(each.ranks.size(), static_cast<size_t>(count));
     EXPECT_NEAR(joined.seconds, each.seconds, 1e-9);
     EXPECT_NEAR(joined.sentBytes, each.sentBytes, 1e-9);

@@ -11,6 +11,8 @@
 #include "whale/Step/ReductionCost.h"
 #include "gtest/gtest.h"
 
+#include <cmath>
+
 using namespace whale;
 
 /// Four devices in two nodes.
@@ -79,8 +81,7 @@ TEST(StepCost, ReductionsByNode) {
     "network": {"bandwidth": 100, "latency": 2}})");
   auto secondsOf = [&](int64_t elements) {
     GroupReduction reduction{Reduction::Sum, {{0, 1, 2, 3}}, {elements}};
-    return reductionSeconds(reduction, /*membersByNode=*/2,
-                            /*elementBytes=*/4, cluster);
+    return reductionSeconds(reduction, /*elementBytes=*/4, cluster);
   };
   // 40 bytes: in one round, each of a node's two devices receives those of two
   // others over the network. Divided, two rounds inside of 20 bytes, and one
@@ -91,20 +92,25 @@ TEST(StepCost, ReductionsByNode) {
   EXPECT_DOUBLE_EQ(few.divided,
                    2 * (kStart + 1 + 20 / 1000.0) + 2 + 40 / 100.0);
   EXPECT_LT(few.whole, few.divided);
-  // 4000 bytes: six rounds of a ring of a quarter, against the same inside and
-  // one round across.
+  // 4000 bytes are still one round.
   ReductionSeconds many = secondsOf(1000);
-  EXPECT_DOUBLE_EQ(many.whole, 6 * (2 + 1000 / 100.0));
+  EXPECT_DOUBLE_EQ(many.whole, 2 + 4 * 4000 / 100.0);
   EXPECT_DOUBLE_EQ(many.divided, 2 * (kStart + 1 + 2000 / 1000.0) + 2 + 40);
   EXPECT_GT(many.whole, many.divided);
   // Two groups share the network of a node: twice the seconds on it.
   GroupReduction two{Reduction::Sum, {{0, 2}, {1, 3}}, {1000, 1000}};
   GroupReduction one{Reduction::Sum, {{0, 2}}, {1000}};
-  EXPECT_GT(reductionSeconds(two, 1, 4, cluster).whole,
-            1.9 * reductionSeconds(one, 1, 4, cluster).whole - 4);
+  EXPECT_GT(reductionSeconds(two, 4, cluster).whole,
+            1.9 * reductionSeconds(one, 4, cluster).whole - 4);
   // Links that cost nothing: one collective is started sooner than three.
-  Cluster free = Cluster::ofRanks(4);
+  Cluster free = Cluster::parse(
+      R"({"nodes": [{"count": 2, "devices": [{"kind": "cpu", "count": 2}]}]})");
   GroupReduction any{Reduction::Sum, {{0, 1, 2, 3}}, {1000}};
-  EXPECT_EQ(reductionSeconds(any, 2, 4, free).whole, 0);
-  EXPECT_DOUBLE_EQ(reductionSeconds(any, 2, 4, free).divided, 2 * kStart);
+  EXPECT_EQ(reductionSeconds(any, 4, free).whole, 0);
+  EXPECT_DOUBLE_EQ(reductionSeconds(any, 4, free).divided, 2 * kStart);
+  // Nodes with unlike numbers of members, and a single node.
+  GroupReduction uneven{Reduction::Sum, {{0, 1, 2}}, {1000}};
+  EXPECT_TRUE(std::isinf(reductionSeconds(uneven, 4, free).divided));
+  GroupReduction inside{Reduction::Sum, {{0, 1}}, {1000}};
+  EXPECT_TRUE(std::isinf(reductionSeconds(inside, 4, free).divided));
 }

@@ -46,6 +46,8 @@ struct CollectiveTimes {
   double bytes = 0;
   /// For which a rank waits, in the mean over all ranks.
   double exposedSeconds = 0;
+  /// How many of them go by each algorithm, where the rule chooses one.
+  std::map<std::string, double> choices;
 };
 
 /// A part of the critical path: what is computed for a line of the user's
@@ -65,6 +67,7 @@ struct Change {
 struct Simulation {
   const LoadedProgram *program = nullptr;
   Cluster cluster;
+  CollectiveRule rule = CollectiveRule::Own;
   ModelledStep step;
   /// By rank.
   std::vector<int64_t> peakBytes;
@@ -88,7 +91,8 @@ struct Simulation {
 std::vector<Change> findChanges(const Simulation &simulation);
 
 /// Throws system::Error where the program does not fit the cluster.
-Simulation simulate(const LoadedProgram &program, const Cluster &cluster);
+Simulation simulate(const LoadedProgram &program, const Cluster &cluster,
+                    CollectiveRule rule = CollectiveRule::Own);
 
 /// One JSON object (docs/simulator.md).
 std::string toJson(const Simulation &simulation);

@@ -76,6 +76,20 @@ struct LinkLoads {
     double bytes = 0;
   };
   std::vector<Load> loads;
+  /// By CollectiveRule::Nccl, the algorithm of a collective; else empty.
+  std::string_view choice;
+};
+
+/// How an all-reduce, all-gather or reduce-scatter is carried out.
+enum class CollectiveRule {
+  /// As Whale's transports do: each member has a part of the value, which goes
+  /// to it from all others, or from it to all others, as one message each. An
+  /// all-reduce is both, but of few bytes one round of whole values.
+  Own,
+  /// As NCCL does: what takes least of a ring through all devices, of rings
+  /// inside of nodes and between them, and of an all-reduce a tree
+  /// (NVIDIA/nccl, src/graph/tuning.cc).
+  Nccl,
 };
 
 /// Computes times of computation and communication.
@@ -101,12 +115,11 @@ public:
 /// Returns the roofline model of the cluster file. An operation takes the
 /// maximum of its FLOPs at (efficiency times the kind's peak) and its bytes at
 /// what is reached of the memory's bandwidth, after the start of its kernel. An
-/// exchange takes its latency plus the time of the
-/// link or network that carries the most bytes in one direction. Collectives
-/// are modeled as hierarchical rings: inside each node over its links, between
-/// nodes over the network, to which a node contributes each byte once. The
-/// cluster must outlive the model.
-std::unique_ptr<CostModel> createRooflineModel(const Cluster &cluster);
+/// exchange takes its latency plus the time of the link or network that carries
+/// the most bytes in one direction. The cluster must outlive the model.
+std::unique_ptr<CostModel>
+createRooflineModel(const Cluster &cluster,
+                    CollectiveRule rule = CollectiveRule::Own);
 
 } // namespace whale
 

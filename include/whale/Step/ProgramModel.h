@@ -101,6 +101,8 @@ struct ModelledExchange {
   double runs = 1;
   /// Bytes that all ranks send together.
   double sentBytes = 0;
+  /// The algorithm, where the rule of collectives chooses one.
+  std::string_view choice;
 };
 
 struct ModelledStep {
@@ -121,6 +123,7 @@ struct ModelledStep {
 /// or ranks wait for one another in a circle. `joinsAlike`: whether ranks that
 /// are alike are simulated once.
 ModelledStep modelStep(const format::Program &program, const Cluster &cluster,
+                       CollectiveRule rule = CollectiveRule::Own,
                        bool joinsAlike = true);
 
 } // namespace whale

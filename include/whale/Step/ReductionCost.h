@@ -19,24 +19,32 @@
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Placement/GroupReduction.h"
+#include "whale/Step/CostModel.h"
+
+#include <limits>
 
 namespace whale {
 
 /// Seconds of an all-reduce in both forms, without what both take to start the
-/// first collective. Each collective takes the faster of
-/// two ways: in one round everybody sends all to all, in a ring each round
-/// sends a part to the next.
+/// first collective.
 struct ReductionSeconds {
-  double whole = 0, divided = 0;
+  double whole = 0;
+  /// Infinite if some node has another number of its devices than others or
+  /// only one of them, or all are in one.
+  double divided = std::numeric_limits<double>::infinity();
+
+  double least() const { return divided < whole ? divided : whole; }
 };
 
-/// Returns the seconds of a reduction of elements of `elementBytes` bytes whose
-/// groups have `membersByNode` devices in each node. Groups run side by side;
-/// those of one node share its network. Links are the slowest ones of the
-/// devices that take part.
-ReductionSeconds reductionSeconds(const GroupReduction &reduction,
-                                  int64_t membersByNode, int64_t elementBytes,
+/// Returns the seconds of all-reduces that run side by side, as `model`, which
+/// is one of the cluster, prices them and what they are divided into.
+ReductionSeconds reductionSeconds(const CostModel &model,
+                                  llvm::ArrayRef<Exchange> allReduces,
                                   const Cluster &cluster);
+
+/// The same of the groups of a reduction of elements of `elementBytes` bytes.
+ReductionSeconds reductionSeconds(const GroupReduction &reduction,
+                                  int64_t elementBytes, const Cluster &cluster);
 
 } // namespace whale
 

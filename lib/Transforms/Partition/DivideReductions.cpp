@@ -82,8 +82,7 @@ std::optional<Division> Divider::makeDivision(AllReduceOp op) const {
     return std::nullopt;
   int64_t bytes =
       getElementBytes(getElementTypeOrSelf(op->getResult(0).getType()));
-  ReductionSeconds seconds =
-      reductionSeconds(*reduction, *count, bytes, cluster);
+  ReductionSeconds seconds = reductionSeconds(*reduction, bytes, cluster);
   if (!(seconds.divided < seconds.whole))
     return std::nullopt;
   Division division{*reduction, *count, true, {}};

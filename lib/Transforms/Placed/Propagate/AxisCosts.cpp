@@ -10,6 +10,7 @@
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Step/ReductionCost.h"
 #include "whale/Transforms/OpCost.h"
 
 using namespace mlir;
@@ -68,6 +69,13 @@ static double leastBytes(Exchange::Kind kind, double bytes, double parts) {
   return kind == Exchange::Kind::AllToAll ? others / parts : others;
 }
 
+/// An all-reduce is divided by node where that is faster.
+double AxisCosts::exchangeSeconds(const Exchange &exchange) const {
+  return exchange.kind == Exchange::Kind::AllReduce
+             ? reductionSeconds(*model, exchange, cluster).least()
+             : model->exchangeSeconds(exchange);
+}
+
 double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
                            unsigned axis) {
   std::vector<DeviceId> group = mesh.getDevices(axis);
@@ -78,8 +86,8 @@ double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
   if (isNew) {
     // The model is linear in the size.
     constexpr double probe = 1e6;
-    double once = model->exchangeSeconds(makeExchange(kind, probe, group));
-    double twice = model->exchangeSeconds(makeExchange(kind, 2 * probe, group));
+    double once = exchangeSeconds(makeExchange(kind, probe, group));
+    double twice = exchangeSeconds(makeExchange(kind, 2 * probe, group));
     perByte = (twice - once) / probe;
     latency = once - perByte * probe;
     // Less is what rounding leaves of none.

@@ -85,6 +85,21 @@ def simulate(*arguments):
     return json.loads(text)
 
 
+def check_nccl(path, own):
+    """By the other rule each reduction and gathering has its algorithm."""
+    found = simulate(path, "--collectives=nccl")
+    assert (own["collective_rule"], found["collective_rule"]) == ("own", "nccl")
+    assert own["collectives"].keys() == found["collectives"].keys()
+    for kind, times in found["collectives"].items():
+        assert "algorithms" not in own["collectives"][kind]
+        chosen = times.get("algorithms", {})
+        assert sum(chosen.values()) == (
+            times["count"]
+            if kind in ("all_reduce", "all_gather", "reduce_scatter")
+            else 0
+        ), (kind, times)
+
+
 def check(name, loss, folder, **config):
     wh.init(wh.Config(config))
     params = [np.eye(WIDTH, dtype=np.float32)] * LAYERS
@@ -103,6 +118,7 @@ def check(name, loss, folder, **config):
             device[f"{what}_s"] for what in ("compute", "communication", "idle")
         )
         assert np.isclose(spent, found["step_time_s"]), (name, device)
+    check_nccl(path, found)
     program(params, x)
     sent = sum(
         each["bytes_sent"]
