@@ -62,7 +62,7 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-inline-calls,whale-erase-unused-calls,whale-check-nans,"
        "whale-lift-callbacks,whale-import-scopes,"
        "whale-expand-chlo,whale-normalize,whale-form-attention,"
-       "whale-cut-task-graphs,"
+       "whale-cut-task-graphs,whale-keep-received,"
        "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"

@@ -440,3 +440,34 @@ def test_systems_whose_right_hand_sides_are_samples(
     wh.set_default_strategy(getattr(wh, strategy)(ranks))
     program = wh.jit(step, cluster=ranks, batch_argnums=(1,))
     assert_close(program(*arguments), jax.jit(step)(*arguments))
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zero-bubble"])
+def test_recomputed_layers_that_stages_cut(schedule: str) -> None:
+    """No backward waits for what an earlier stage computes again: values go
+    forward once, gradients backward once for each micro-batch."""
+    width, count, stages = 16, 4, 2
+
+    def layer(x: jax.Array, weights: Any) -> jax.Array:
+        for number, weight in enumerate(weights):
+            with wh.replicate(1, name=f"stage{number}"):
+                x = x + jnp.tanh(x @ weight)
+        return x
+
+    def step(weights: Any, x: jax.Array) -> Any:
+        def loss(weights: Any) -> jax.Array:
+            return jnp.mean(jax.checkpoint(layer)(x, weights) ** 2)
+
+        value, gradients = jax.value_and_grad(loss)(weights)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradients), value
+
+    keys = jax.random.split(jax.random.key(0), stages + 1)
+    weights = [jax.random.normal(key, (width, width)) for key in keys[:stages]]
+    x = jax.random.normal(keys[-1], (2 * count, width))
+    wh.init(
+        wh.Config({"num_micro_batch": count, "pipeline.strategy": schedule})
+    )
+    program = wh.jit(step, cluster=stages, batch_argnums=1)
+    assert_close(program(weights, x), jax.jit(step)(weights, x))
+    sent = program.lower(weights, x).compile().manifest["plan"]["collectives"]
+    assert sent["send_recv"]["count"] == 2 * count

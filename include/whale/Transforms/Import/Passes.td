@@ -531,6 +531,44 @@ def DivideStacks : Pass<"whale-divide-stacks", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def KeepReceived : Pass<"whale-keep-received", "::mlir::ModuleOp"> {
+  let summary = "keep what a stage received instead of sending it anew";
+  let description = [{
+    The backward of a layer under `jax.checkpoint` computes its forward again.
+    Where such a layer is cut between two stages, the backward of the later one
+    reads what the backward of the earlier one computes again, and waits until
+    that comes to this micro-batch: no two stages would work at once. Here it
+    reads what the forward of the earlier stage made, which the later stage
+    received then and keeps. What nothing needs any more isn't computed again.
+
+    Example:
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %h = stablehlo.tanh %x {whale.phase = #whale.phase<forward>,
+          whale.strategy = #whale.replicate<name = "stage0">} : tensor<4xf32>
+      %y = stablehlo.sine %h {whale.phase = #whale.phase<forward>,
+          whale.strategy = #whale.replicate<name = "stage1">} : tensor<4xf32>
+      %again = stablehlo.tanh %x {whale.phase = #whale.phase<backward>,
+          whale.strategy = #whale.replicate<name = "stage0">} : tensor<4xf32>
+      %g = stablehlo.cosine %again {whale.phase = #whale.phase<backward>,
+          whale.strategy = #whale.replicate<name = "stage1">} : tensor<4xf32>
+      %r = stablehlo.multiply %y, %g : tensor<4xf32>
+      return %r : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.tanh %arg0 {whale.phase = #whale.phase<forward>, whale.strategy = #whale.replicate<name = "stage0">} : tensor<4xf32>
+      %1 = stablehlo.sine %0 {whale.phase = #whale.phase<forward>, whale.strategy = #whale.replicate<name = "stage1">} : tensor<4xf32>
+      %2 = stablehlo.cosine %0 {whale.phase = #whale.phase<backward>, whale.strategy = #whale.replicate<name = "stage1">} : tensor<4xf32>
+      %3 = stablehlo.multiply %1, %2 : tensor<4xf32>
+      return %3 : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
 def SinkConversions : Pass<"whale-sink-conversions", "::mlir::ModuleOp"> {
   let summary = "widen behind loops and branches what these only move";
   let description = [{
