@@ -32,6 +32,11 @@ private:
   Json describe(const ModelledRanks &ranks);
   Json computed(const ModelledRanks &ranks);
   Json transferred(const ModelledRanks &ranks);
+  Json memory(const ModelledRanks &ranks) const;
+  int64_t scaled(double seconds) const {
+    return std::llround(seconds / simulation.step.seconds *
+                        static_cast<double>(end));
+  }
   void add(Json &list, const Period &period, const std::string &name,
            std::optional<int64_t> moment);
 
@@ -51,10 +56,6 @@ void PlanWriter::add(Json &list, const Period &period, const std::string &name,
                      std::optional<int64_t> moment) {
   if (period.end <= period.begin)
     return;
-  auto scaled = [&](double seconds) {
-    return std::llround(seconds / simulation.step.seconds *
-                        static_cast<double>(end));
-  };
   auto found = std::ranges::find(names, Json(name));
   auto number = found - names.begin();
   if (found == names.end())
@@ -93,6 +94,13 @@ Json PlanWriter::transferred(const ModelledRanks &ranks) {
   return list;
 }
 
+Json PlanWriter::memory(const ModelledRanks &ranks) const {
+  Json list = Json::array();
+  for (const MemoryPoint &point : memoryOverTime(simulation, ranks))
+    list.push_back({scaled(point.seconds), point.bytes});
+  return list;
+}
+
 Json PlanWriter::describe(const ModelledRanks &ranks) {
   int64_t first = ranks.ranks.front();
   const DeviceKind &kind = simulation.cluster.kindOf(first);
@@ -117,7 +125,8 @@ Json PlanWriter::describe(const ModelledRanks &ranks) {
           {"communication_s", ranks.communicationSeconds},
           {"idle_s", ranks.idleSeconds},
           {"computed", computed(ranks)},
-          {"transferred", transferred(ranks)}};
+          {"transferred", transferred(ranks)},
+          {"memory_over_time", memory(ranks)}};
 }
 
 Json PlanWriter::write() {

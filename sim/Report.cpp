@@ -74,6 +74,13 @@ std::string toJson(const Simulation &simulation) {
     if (!times.choices.empty())
       collectives[kind]["algorithms"] = times.choices;
   }
+  Json memory = Json::array();
+  for (const ModelledRanks &ranks : step.ranks) {
+    Json points = Json::array();
+    for (const MemoryPoint &point : memoryOverTime(simulation, ranks))
+      points.push_back({point.seconds, point.bytes});
+    memory.push_back({{"ranks", ranks.ranks}, {"points", std::move(points)}});
+  }
   Json root = {{"program", simulation.program->path},
                {"step_time_s", step.seconds},
                {"samples", orNull(simulation.program->samples)},
@@ -87,7 +94,8 @@ std::string toJson(const Simulation &simulation) {
                {"collectives", std::move(collectives)},
                {"critical_path", describePath(simulation)},
                {"changes", describeChanges(simulation)},
-               {"devices", std::move(devices)}};
+               {"devices", std::move(devices)},
+               {"memory_over_time", std::move(memory)}};
   return system::printJson(root, 1) + "\n";
 }
 

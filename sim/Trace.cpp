@@ -31,6 +31,7 @@ public:
 
 private:
   void add(const ModelledRanks &ranks);
+  void addMemory(const ModelledRanks &ranks);
   void name(int64_t process, const char *what, std::optional<Track> track,
             const std::string &name);
   void bar(int64_t process, Track track, const std::string &name,
@@ -118,9 +119,21 @@ void Writer::add(const ModelledRanks &ranks) {
   }
 }
 
+void Writer::addMemory(const ModelledRanks &ranks) {
+  constexpr double microseconds = 1e6;
+  for (const MemoryPoint &point : memoryOverTime(simulation, ranks))
+    events.push_back({{"name", "memory"},
+                      {"ph", "C"},
+                      {"pid", ranks.ranks.front()},
+                      {"ts", point.seconds * microseconds},
+                      {"args", {{"bytes", point.bytes}}}});
+}
+
 std::string Writer::write() {
-  for (const ModelledRanks &ranks : simulation.step.ranks)
+  for (const ModelledRanks &ranks : simulation.step.ranks) {
     add(ranks);
+    addMemory(ranks);
+  }
   return system::printJson(Json{{"traceEvents", std::move(events)}}) + "\n";
 }
 

@@ -52,6 +52,10 @@ constexpr std::string_view style = R"(
 .whale td.share { min-width: 72px; background: linear-gradient(to right,
   var(--bar) var(--part), transparent var(--part)); }
 .whale svg { display: block; width: 100%; height: auto; }
+.whale .zoom label { color: var(--faint); }
+.whale .scroll { overflow: auto; max-height: 90vh; }
+.whale .zoom:has(.z4:checked) svg { width: 400%; }
+.whale .zoom:has(.z16:checked) svg { width: 1600%; }
 .whale svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }
 .whale .key { display: inline-block; width: 12px; height: 12px;
   margin: 0 4px 0 14px; vertical-align: -1px; }
@@ -71,7 +75,9 @@ private:
   void addSummary();
   void addShares();
   void addMemory();
+  void addMemoryOverTime();
   void addSchedule();
+  void addTicks(double y);
   void addArguments();
   void addTimes(const char *id, const char *title,
                 const std::vector<Timed> &times, const char *unit);
@@ -291,6 +297,13 @@ void Page::addSchedule() {
   colorsOf.clear();
   addLegend(names);
   constexpr size_t rowHeight = 38;
+  // Larger pictures can be scrolled.
+  page += "<div class=\"zoom\">";
+  for (int factor : {1, 4, 16})
+    page += print("<label><input type=\"radio\" name=\"zoom\" class=\"z%d\"%s>"
+                  "%d&times;</label> ",
+                  factor, factor == 1 ? " checked" : "", factor);
+  page += "<div class=\"scroll\">";
   page += print("<svg viewBox=\"0 0 1060 %zu\" role=\"img\" "
                 "aria-label=\"schedule of a step\">\n",
                 rows.size() * rowHeight + 20);
@@ -302,17 +315,67 @@ void Page::addSchedule() {
     addLane(rows[row]->computed, y + 2, 18);
     addLane(rows[row]->transferred, y + 22, 8);
   }
-  auto bottom = static_cast<double>(rows.size() * rowHeight);
+  addTicks(static_cast<double>(rows.size() * rowHeight) + 14);
+  page +=
+      "</svg></div></div>\n<p class=\"faint\">By the cost model: "
+      "computation above, transfers below; numbers are micro-batches.</p>\n";
+  addLeftOut(plan.devices.size(), rows.size(), "rows");
+  close();
+}
+
+/// The times of a step, from left to right.
+void Page::addTicks(double y) {
   constexpr int ticks = 4;
   for (int tick = 0; tick <= ticks; ++tick)
     page += print("<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"%s\">",
-                  150.0 + 900.0 * tick / ticks, bottom + 14,
+                  150.0 + 900.0 * tick / ticks, y,
                   tick == 0       ? "start"
                   : tick == ticks ? "end"
                                   : "middle") +
             describeSeconds(plan.stepSeconds * tick / ticks) + "</text>\n";
-  page += "</svg>\n<p class=\"faint\">By the cost model: computation above, "
-          "transfers below; numbers are micro-batches.</p>\n";
+}
+
+/// A curve for each row, as high as what its device has.
+void Page::addMemoryOverTime() {
+  std::vector<const Devices *> rows;
+  for (const Devices &devices : plan.devices)
+    if (!devices.memory.empty() && rows.size() < mostRows)
+      rows.push_back(&devices);
+  if (rows.empty())
+    return;
+  open("memory-over-time", "Memory over the time of a step");
+  constexpr double left = 150, width = 900, height = 40, rowHeight = 52;
+  page += print("<svg viewBox=\"0 0 1060 %.0f\" role=\"img\" "
+                "aria-label=\"memory over time\">\n",
+                static_cast<double>(rows.size()) * rowHeight + 20);
+  double y = 0;
+  for (const Devices *devices : rows) {
+    double most = devices->memoryBytes;
+    for (const auto &[begin, bytes] : devices->memory)
+      most = std::max(most, bytes);
+    std::string line = print("M%.1f %.1f", left, y + height);
+    double x = left;
+    auto heightOf = [&](double bytes) {
+      return y + height - height * bytes / most;
+    };
+    for (const auto &[begin, bytes] : devices->memory) {
+      x = left + width * begin;
+      line += print(" H%.1f V%.1f", x, heightOf(bytes));
+    }
+    line += print(" H%.1f V%.1f Z", left + width, y + height);
+    page += print("<text x=\"0\" y=\"%.0f\">", y + 24) +
+            html(describeRanges(devices->ranks)) + " " + html(devices->kind) +
+            "</text>\n<path d=\"" + line + "\" fill=\"" + colors[0] +
+            "\"><title>at most " + describeBytes(devices->neededBytes) +
+            "</title></path>\n";
+    page += print("<line x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\" "
+                  "stroke=\"var(--limit)\" stroke-width=\"2\"/>\n",
+                  left, left + width, heightOf(devices->memoryBytes),
+                  heightOf(devices->memoryBytes));
+    y += rowHeight;
+  }
+  addTicks(y + 10);
+  page += "</svg>\n<p class=\"faint\">The line is what a device has.</p>\n";
   addLeftOut(plan.devices.size(), rows.size(), "rows");
   close();
 }
@@ -417,6 +480,7 @@ std::string Page::run() {
   addShares();
   addMemory();
   addSchedule();
+  addMemoryOverTime();
   addTimes("path", "Critical path", plan.criticalPath, " of the step");
   addTimes("changes", "How long a step would take", plan.changes, " of now");
   addComparison();

@@ -105,6 +105,9 @@ static void readDevices(const Json &json, Plan &plan) {
     devices.idleSeconds = entry.value("idle_s", 0.0);
     devices.computed = readPieces(entry, "computed", names, scale);
     devices.transferred = readPieces(entry, "transferred", names, scale);
+    for (const Json &point : list(entry, "memory_over_time"))
+      devices.memory.emplace_back(point.at(0).get<double>() / scale,
+                                  point.at(1).get<double>());
   }
 }
 

@@ -59,6 +59,9 @@ struct Devices {
   std::vector<Held> held;
   double computeSeconds = 0, communicationSeconds = 0, idleSeconds = 0;
   std::vector<Piece> computed, transferred;
+  /// Of a simulation: from when on, as a share of the step, so many bytes are
+  /// needed.
+  std::vector<std::pair<double, double>> memory;
 };
 
 struct Exchange {

@@ -10,6 +10,7 @@ plan. Nothing is run.
 import html.parser
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 
@@ -19,6 +20,7 @@ import pytest
 
 import whale as wh
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLUSTER = {
     "nodes": [
         {"name": "a", "devices": [{"kind": "V100-SXM2-32GB", "count": 2}]},
@@ -157,38 +159,67 @@ def test_names_of_any_bytes():
     assert wh.Plan().summary() == "the plan says nothing\n"
 
 
-@pytest.mark.skipif(
-    not os.environ.get("WHALE_TEST_FULL"), reason="a browser takes long"
-)
-def test_page_in_a_browser(step, tmp_path):
-    """The page is drawn as it is written: boxes in the browser's layout."""
+def lay_out(page: str, folder: pathlib.Path) -> list[tuple[str, float]]:
+    """What a browser makes of sections, boxes and curves: names and widths."""
     browser = shutil.which("chromium")
     if browser is None:
         pytest.skip("there is no chromium")
-    page = wh.explain(step, PARAMS, BATCH).to_html()
     # What the browser has laid out, as text that it prints.
     page += """<script>
-    const sizes = [...document.querySelectorAll("section, rect, td.share")].map(
+    const sizes = [...document.querySelectorAll(
+      "section, rect, path, td.share, .scroll svg")].map(
       e => [e.id || e.tagName, e.getBoundingClientRect().width]);
     document.body.innerHTML = "<pre>" + JSON.stringify(sizes) + "</pre>";
     </script>"""
-    (tmp_path / "page.html").write_text(page)
+    (folder / "page.html").write_text(page)
     drawn = subprocess.run(
         [
             browser,
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
-            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--user-data-dir={folder / 'profile'}",
             "--dump-dom",
-            f"file://{tmp_path / 'page.html'}",
+            f"file://{folder / 'page.html'}",
         ],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     ).stdout
-    sizes = json.loads(drawn.partition("<pre>")[2].partition("</pre>")[0])
+    return json.loads(drawn.partition("<pre>")[2].partition("</pre>")[0])
+
+
+in_a_browser = pytest.mark.skipif(
+    not os.environ.get("WHALE_TEST_FULL"), reason="a browser takes long"
+)
+
+
+@in_a_browser
+def test_page_in_a_browser(step, tmp_path):
+    """The page is drawn as it is written: boxes in the browser's layout."""
+    sizes = lay_out(wh.explain(step, PARAMS, BATCH).to_html(), tmp_path)
     names = [name for name, _ in sizes]
     assert names.count("TD") == 2 and names.count("rect") > 8
     assert all(width > 0 for _, width in sizes)
+
+
+@in_a_browser
+def test_a_simulated_step_in_a_browser(step, tmp_path):
+    """Memory over time is a curve, and the schedule can be enlarged."""
+    program = tmp_path / "step.whale"
+    step.lower(PARAMS, BATCH).compile().save(program)
+    page = tmp_path / "sim.html"
+    subprocess.run(
+        [ROOT / "build" / "bin" / "whale-sim", program, f"--html={page}"],
+        capture_output=True,
+        check=True,
+    )
+    text = page.read_text()
+    sizes = lay_out(text, tmp_path)
+    names = [name for name, _ in sizes]
+    assert names.count("path") >= 1 and "memory-over-time" in names
+    assert all(width > 0 for _, width in sizes)
+    enlarged = text.replace('class="z4"', 'class="z4" checked')
+    schedule = dict(lay_out(enlarged, tmp_path))["svg"]
+    assert schedule == pytest.approx(4 * dict(sizes)["svg"], rel=0.02)

@@ -87,6 +87,17 @@ struct Simulation {
   std::optional<double> samplesPerSecond() const;
 };
 
+/// What a rank needs from a time on, until the next point.
+struct MemoryPoint {
+  double seconds = 0;
+  int64_t bytes = 0;
+};
+
+/// What each of these ranks, which do the same, needs over the time of a step:
+/// with all that is there from begin to end, of its arena what is in use.
+std::vector<MemoryPoint> memoryOverTime(const Simulation &simulation,
+                                        const ModelledRanks &ranks);
+
 /// The three changes that would help most, each simulated by itself.
 std::vector<Change> findChanges(const Simulation &simulation);
 

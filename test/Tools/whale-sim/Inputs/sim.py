@@ -118,6 +118,14 @@ def check(name, loss, folder, **config):
             device[f"{what}_s"] for what in ("compute", "communication", "idle")
         )
         assert np.isclose(spent, found["step_time_s"]), (name, device)
+    for rows in found["memory_over_time"]:
+        peaks = [
+            found["devices"][r]["peak_memory_bytes"] for r in rows["ranks"]
+        ]
+        assert max(bytes for _, bytes in rows["points"]) <= min(peaks)
+        assert min(bytes for _, bytes in rows["points"]) > 0
+        times = [seconds for seconds, _ in rows["points"]]
+        assert times == sorted(times) and times[-1] <= found["step_time_s"]
     check_nccl(path, found)
     program(params, x)
     sent = sum(
@@ -150,8 +158,10 @@ def draw(path, folder):
     events = json.loads(trace.read_text())["traceEvents"]
     ends = [e["ts"] + e["dur"] for e in events if e["ph"] == "X"]
     assert np.isclose(max(ends), found["step_time_s"] * 1e6)
+    counted = [e["args"]["bytes"] for e in events if e["ph"] == "C"]
+    assert max(counted) <= max(d["memory_bytes"] for d in found["devices"])
     text = page.read_text()
-    for section in "memory", "schedule", "path", "changes":
+    for section in "memory", "schedule", "memory-over-time", "path", "changes":
         assert f'<section id="{section}">' in text, section
 
 
