@@ -8,7 +8,7 @@
 
 #include "whale/Runtime/Trace.h"
 
-#include "TraceNames.h"
+#include "whale/Report/TraceNames.h"
 #include "whale/System/Checksum.h"
 #include "whale/System/Json.h"
 
@@ -201,11 +201,6 @@ void RankWriter::addArrows(const Trace::Event &event,
 }
 
 void RankWriter::add(const Trace::Event &event) {
-  // Names that viewers have for colors.
-  static const std::map<std::string, const char *> colors = {
-      {"forward", "thread_state_running"},
-      {"backward", "rail_animation"},
-      {"update", "rail_idle"}};
   ShownLabel shown = showLabel(
       event.name, event.cost.lines.empty() ? "" : event.cost.lines.front());
   if (event.cost.arenaBytes && event.cost.arenaBytes != arenaBytes) {
@@ -218,8 +213,8 @@ void RankWriter::add(const Trace::Event &event) {
   }
   addBar(shown.name, event.queue, static_cast<int>(event.queue), event.begin,
          event.end - event.begin, argumentsOf(event, shown.phase));
-  if (auto color = colors.find(shown.phase); color != colors.end())
-    list.back()["cname"] = color->second;
+  if (const char *color = colorOf(shown.phase))
+    list.back()["cname"] = color;
   if (event.cost.exchange)
     addArrows(event, *event.cost.exchange);
 }

@@ -28,7 +28,7 @@ std::vector<MemoryPoint> memoryOverTime(const Simulation &simulation,
   RankBytes bytes = bytesOf(program, first);
   int64_t always =
       std::max(bytes.total(), simulation.peakBytes[first]) - bytes.arena;
-  std::vector<MemoryPoint> points;
+  std::vector<MemoryPoint> points = {{0, always}};
   for (size_t i = 0; i < ranks.items.size(); ++i) {
     const format::Instruction *instruction = ranks.instructions[i];
     if (!instruction)
@@ -36,7 +36,9 @@ std::vector<MemoryPoint> memoryOverTime(const Simulation &simulation,
     auto number =
         static_cast<size_t>(instruction - rankClass.instructions.data());
     MemoryPoint point = {ranks.times.items[i].begin, always + live[number]};
-    if (points.empty() || points.back().bytes != point.bytes)
+    if (points.back().seconds == point.seconds)
+      points.back().bytes = std::max(points.back().bytes, point.bytes);
+    else if (points.back().bytes != point.bytes)
       points.push_back(point);
   }
   size_t together = points.size() / mostPoints + 1;

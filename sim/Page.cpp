@@ -80,7 +80,8 @@ Json PlanWriter::computed(const ModelledRanks &ranks) {
   for (size_t i = 0; i < ranks.items.size(); ++i)
     if (const format::Instruction *instruction = ranks.instructions[i]) {
       const auto *run = std::get_if<format::Run>(&instruction->operation);
-      add(list, ranks.times.items[i], "computing",
+      std::string phase = phaseOf(program, *instruction);
+      add(list, ranks.times.items[i], phase.empty() ? "computing" : phase,
           run ? run->moment : std::nullopt);
     }
   return list;

@@ -11,13 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Describe.h"
 #include "whale/Report/TextTable.h"
-#include "whale/Sim/Simulate.h"
-#include "whale/System/Json.h"
+#include "whale/Report/TraceNames.h"
 
 namespace whale::sim {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 enum Track { Compute, Communication };
@@ -25,7 +23,8 @@ enum Track { Compute, Communication };
 class Writer {
 public:
   explicit Writer(const Simulation &simulation)
-      : program(simulation.program->program), simulation(simulation) {}
+      : program(simulation.program->program), simulation(simulation),
+        names(nameRanks(program)) {}
 
   std::string write();
 
@@ -36,10 +35,10 @@ private:
             const std::string &name);
   void bar(int64_t process, Track track, const std::string &name,
            const Period &period, Json fields);
-  std::string nameOf(const format::Instruction &instruction) const;
 
   const format::Program &program;
   const Simulation &simulation;
+  std::vector<std::string> names;
   Json events = Json::array();
 };
 } // namespace
@@ -60,6 +59,7 @@ void Writer::bar(int64_t process, Track track, const std::string &name,
                 {"pid", process},
                 {"tid", static_cast<int>(track)},
                 {"name", name},
+                {"cat", track == Compute ? "compute" : "communication"},
                 {"ts", period.begin * microseconds},
                 {"dur", (period.end - period.begin) * microseconds}};
   if (!fields.empty())
@@ -67,11 +67,8 @@ void Writer::bar(int64_t process, Track track, const std::string &name,
   events.push_back(std::move(event));
 }
 
-std::string Writer::nameOf(const format::Instruction &instruction) const {
-  if (instruction.origin)
-    if (const format::Origin &origin = program.origins[*instruction.origin];
-        !origin.label.empty())
-      return origin.label;
+/// What an instruction that no operation of the step names is called.
+static std::string describe(const format::Instruction &instruction) {
   const auto &operation = instruction.operation;
   if (const auto *kernel = std::get_if<format::Kernel>(&operation))
     return kernel->symbol;
@@ -90,27 +87,39 @@ std::string Writer::nameOf(const format::Instruction &instruction) const {
 
 void Writer::add(const ModelledRanks &ranks) {
   int64_t process = ranks.ranks.front();
-  name(process, "process_name", std::nullopt,
-       describeDevices(ranks.ranks) + " (" +
-           simulation.cluster.kindOf(process).name + ")");
+  std::string others;
+  if (ranks.ranks.size() > 1)
+    others = "; like it: " +
+             describeRanges({ranks.ranks.begin() + 1, ranks.ranks.end()});
+  name(process, "process_name", std::nullopt, names[process] + others);
   name(process, "thread_name", Compute, "compute");
   name(process, "thread_name", Communication, "communication");
   for (size_t i = 0; i < ranks.items.size(); ++i) {
     const format::Instruction *instruction = ranks.instructions[i];
     if (!instruction)
       continue;
-    Json fields = Json::object();
+    std::string what = describe(*instruction);
+    Json fields = {{"instruction", what}};
+    ShownLabel shown = {what, phaseOf(program, *instruction)};
+    if (instruction->origin) {
+      const format::Origin &origin = program.origins[*instruction->origin];
+      shown = showLabel(origin.label,
+                        origin.lines.empty() ? "" : origin.lines.front());
+      fields["label"] = origin.label;
+      if (!origin.lines.empty())
+        fields["lines"] = origin.lines;
+    }
+    if (!shown.phase.empty())
+      fields["phase"] = shown.phase;
     if (instruction->flops)
       fields["flops"] = *instruction->flops;
     if (const auto *run = std::get_if<format::Run>(&instruction->operation);
         run && run->moment)
-      fields["micro-batch"] = *run->moment;
-    if (instruction->origin)
-      if (const auto &lines = program.origins[*instruction->origin].lines;
-          !lines.empty())
-        fields["lines"] = lines;
-    bar(process, Compute, nameOf(*instruction), ranks.times.items[i],
-        std::move(fields));
+      fields["moment"] = *run->moment;
+    bar(process, Compute, shown.name.empty() ? what : shown.name,
+        ranks.times.items[i], std::move(fields));
+    if (const char *color = colorOf(shown.phase))
+      events.back()["cname"] = color;
   }
   for (size_t i = 0; i < ranks.parts.size(); ++i) {
     const ModelledPart &part = ranks.parts[i];

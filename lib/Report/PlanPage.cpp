@@ -24,6 +24,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 
 namespace whale {
@@ -175,6 +176,12 @@ void Page::addShares() {
   if (plan.work.empty() || plan.devices.empty())
     return;
   open("devices", "Devices and task graphs");
+  // From the first devices on, as a pipeline's stages follow one another.
+  std::ranges::stable_sort(plan.work, {}, [](const Work &work) {
+    std::vector<int64_t> devices = work.devices();
+    return devices.empty() ? std::numeric_limits<int64_t>::max()
+                           : devices.front();
+  });
   size_t columns = std::min(plan.work.size(), mostColumns);
   page += "<table><tr><th>devices</th><th>kind</th>";
   for (size_t i = 0; i < columns; ++i)

@@ -62,6 +62,8 @@ std::string withPrefix(double number, std::string_view unit) {
 std::string describeBytes(double bytes) { return withPrefix(bytes, "B"); }
 
 std::string describeSeconds(double seconds) {
+  if (seconds == 0)
+    return "0 s";
   static constexpr std::array units = {"s", "ms", "us", "ns"};
   size_t unit = 0;
   for (; seconds < 0.9995 && unit + 1 < units.size(); ++unit)

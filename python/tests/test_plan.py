@@ -58,7 +58,7 @@ def step():
 class Elements(html.parser.HTMLParser):
     """Whether tags are closed in turn, and what is in the page."""
 
-    EMPTY = ("meta", "br")
+    EMPTY = ("meta", "br", "input")
 
     def __init__(self, page):
         super().__init__()

@@ -19,7 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TraceNames.h"
+#include "whale/Report/TraceNames.h"
 #include "executor/DescribeProfile.h"
 #include "executor/Executor.h"
 #include "executor/ModelStep.h"

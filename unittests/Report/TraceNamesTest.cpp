@@ -6,11 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TraceNames.h"
+#include "whale/Report/TraceNames.h"
 #include "gtest/gtest.h"
 
 using namespace whale;
-using namespace whale::runtime;
 
 namespace {
 

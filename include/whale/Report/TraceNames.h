@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef WHALE_RUNTIME_TRACENAMES_H
-#define WHALE_RUNTIME_TRACENAMES_H
+#ifndef WHALE_REPORT_TRACENAMES_H
+#define WHALE_REPORT_TRACENAMES_H
 
-#include "program/Format.h"
+#include "whale/ProgramFormat/Program.h"
 
 #include <string>
 #include <vector>
 
-namespace whale::runtime {
+namespace whale {
 
 /// What is shown of an instruction's label.
 struct ShownLabel {
@@ -29,10 +29,13 @@ struct ShownLabel {
 /// nothing about a model; any other label stays as it is. `line` may be empty.
 ShownLabel showLabel(const std::string &label, const std::string &line);
 
+/// The name that viewers have for the color of a phase; null for others.
+const char *colorOf(const std::string &phase);
+
 /// By rank, its device, kind and node, and the TaskGraphs that it computes:
 /// "rank 2: V100-SXM2-32GB 2 of node 0, front".
 std::vector<std::string> nameRanks(const format::Program &program);
 
-} // namespace whale::runtime
+} // namespace whale
 
-#endif // WHALE_RUNTIME_TRACENAMES_H
+#endif // WHALE_REPORT_TRACENAMES_H

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TraceNames.h"
+#include "whale/Report/TraceNames.h"
 
 #include "whale/System/Json.h"
 
@@ -15,7 +15,7 @@
 #include <set>
 #include <string_view>
 
-namespace whale::runtime {
+namespace whale {
 
 /// The components of a path; what is in parentheses is one.
 static std::vector<std::string_view> componentsOf(std::string_view path) {
@@ -99,6 +99,13 @@ ShownLabel showLabel(const std::string &label, const std::string &line) {
   return shown;
 }
 
+const char *colorOf(const std::string &phase) {
+  return phase == "forward"    ? "thread_state_running"
+         : phase == "backward" ? "rail_animation"
+         : phase == "update"   ? "rail_idle"
+                               : nullptr;
+}
+
 /// The names of the TaskGraphs that a plan puts on a device, in order.
 static std::vector<std::string> graphsOn(const nlohmann::json &plan,
                                          int64_t device) {
@@ -144,4 +151,4 @@ std::vector<std::string> nameRanks(const format::Program &program) {
   return names;
 }
 
-} // namespace whale::runtime
+} // namespace whale
