@@ -16,6 +16,7 @@
 
 #include "whale/Runtime/Libraries.h"
 #include "whale/Runtime/Types.h"
+#include "whale/Sim/Calibrate.h"
 #include "whale/System/Json.h"
 #include "whale/System/Machine.h"
 
@@ -41,6 +42,15 @@ NB_MODULE(_whale, module) {
         }
       },
       type.ptr());
+  module.def(
+      "calibrate",
+      [](int64_t ranks) {
+        nb::gil_scoped_release release;
+        return whale::sim::calibrate(ranks).toJson();
+      },
+      nb::arg("ranks"),
+      "A cluster file of this machine's processor, measured as so many ranks "
+      "that share it.");
   module.def(
       "machine_memory", [] { return whale::system::machineMemory(); },
       "Bytes of memory of this machine that control groups leave.");

@@ -54,6 +54,18 @@ def test_this_machine():
     assert step(jnp.ones(3)).tolist() == [2, 2, 2]
 
 
+def test_a_measured_processor():
+    cluster = wh.detect_cluster(measure=2)
+    (node,) = cluster["nodes"]
+    assert sum(device["count"] for device in node["devices"]) == 2
+    assert node["link"]["bandwidth"] > 0
+    assert cluster["kinds"]["cpu"]["flops"]["f32"] > 1e6
+    step = wh.jit(lambda x: x + 1, cluster=cluster)
+    assert step(jnp.ones(3)).tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="a number of ranks, not 0"):
+        wh.detect_cluster(measure=0)
+
+
 def test_gpus(monkeypatch):
     known, other = gpu("NVIDIA H200", 139.8), gpu("NVIDIA X", 20, (8, 6))
     monkeypatch.setattr(machine, "gpus", lambda: [known, known, other])

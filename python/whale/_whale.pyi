@@ -223,6 +223,11 @@ def late_libraries() -> list[tuple[str, str, str]]:
     """Of each library that programs open where they need it, its name, what it
     is for, and the file that there is, or none."""
 
+def calibrate(ranks: int) -> str:
+    """A cluster file of this machine's processor, measured as so many ranks
+    that share it.
+    """
+
 def machine_memory() -> int:
     """Bytes of memory of this machine that control groups leave."""
 

@@ -2,14 +2,15 @@
 
 GPUs are those of NVIDIA's driver, which is asked directly: its library is
 opened where it is there. Memory is what control groups leave of the machine's.
-Nothing is measured: peaks of kinds that Whale does not know come of clocks and
-counts of units.
+Peaks of kinds that Whale does not know come of clocks and counts of units,
+unless the processor is measured.
 """
 
 from __future__ import annotations
 
 import ctypes
 import dataclasses
+import json
 import os
 import platform
 import re
@@ -34,13 +35,23 @@ class Gpu:
     bus_width: int
 
 
-def detect_cluster() -> dict[str, Any]:
+def detect_cluster(*, measure: int | None = None) -> dict[str, Any]:
     """This machine as a cluster: what `cluster=` takes, and JSON can hold.
 
     With GPUs their kinds, counts and memory; else one CPU with the memory of
     the machine that control groups leave to this process. Peaks are those of
-    the built-in kinds, or come of clocks: nothing is measured.
+    the built-in kinds, or come of clocks.
+
+    Args:
+      measure: a number of ranks that share the processor, which is measured
+        (products by size and type, memory, the start of a call, messages
+        between ranks) while all of them work, as `whale-sim --calibrate` does:
+        a few seconds. GPUs are left out then.
     """
+    if measure is not None:
+        if measure < 1:
+            raise ValueError(f"measure is a number of ranks, not {measure}")
+        return json.loads(native.extension().calibrate(measure))
     found = gpus()
     if not found:
         memory = native.extension().machine_memory()
