@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax._src import config
 from test_lowering import ARGS, PARAMS, W, X, train_step
 
 import whale as wh
@@ -116,7 +117,7 @@ def test_settings_of_jax_make_other_programs():
     ours, theirs = wh.jit(step, cluster=1), jax.jit(step)
     for setting in (
         contextlib.nullcontext(),
-        jax.enable_x64(True),
+        config.enable_x64(True),
         jax.threefry_partitionable(False),
     ):
         with setting:

@@ -98,7 +98,8 @@ class Array(jax.Array):
     # Calls of steps make hundreds of them, through these slots.
     __slots__ = (
         "__dict__",
-        "__weakref__",
+        # JAX 0.7 has weak references in its own class.
+        *(() if jax.Array.__weakrefoffset__ else ("__weakref__",)),
         "_gathered",
         "_handle",
         "_words",
