@@ -13,9 +13,9 @@
 #include "device/cuda/Calls.h"
 #include "device/cuda/Products.h"
 #include "whale/System/Json.h"
+#include "whale/System/LateLibrary.h"
 
 #include <algorithm>
-#include <dlfcn.h>
 #include <iterator>
 
 namespace whale::runtime {
@@ -74,7 +74,7 @@ std::vector<LateLibrary> findLateLibraries() {
       {"Open MPI", "the same, under mpirun", kMpiFile},
       {"PMIx", "processes that srun or mpirun starts", kPmixFile}};
   for (LateLibrary &library : found)
-    if (!dlopen(library.place.c_str(), RTLD_NOW | RTLD_LOCAL))
+    if (!system::openLibrary(library.place.c_str(), RTLD_NOW | RTLD_LOCAL))
       library.place.clear();
   std::ranges::move(cuda::findLibraries(), std::back_inserter(found));
   return found;

@@ -66,13 +66,14 @@ def accuracy(params, x, y):
 
 
 file = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "run") / "state.eqx"
+epochs = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 file.parent.mkdir(exist_ok=True)
 x, y = load(0, 1024)
 state = (jnp.zeros((), int), params, optimizer.init(params))
 if file.exists():
     state = eqx.tree_deserialise_leaves(file, state)
 done, *state = state
-for epoch in range(int(done), 3):
+for epoch in range(int(done), epochs):
     for batch in batches(x, y, 128, epoch):
         *state, loss = train_step(*state, *batch)
     share = accuracy(state[0], *load(1, 512))

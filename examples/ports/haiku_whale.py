@@ -58,13 +58,14 @@ def accuracy(params, x, y):
 
 
 file = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "run") / "state.pkl"
+epochs = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 file.parent.mkdir(exist_ok=True)
 x, y = load(0, 1024)
 params = model.init(jax.random.key(0), x[:1])
 done, state = 0, (params, optimizer.init(params))
 if file.exists():
     done, state = pickle.loads(file.read_bytes())
-for epoch in range(done, 3):
+for epoch in range(done, epochs):
     for batch in batches(x, y, 128, epoch):
         *state, loss = train_step(*state, *batch)
     share = accuracy(state[0], *load(1, 512))

@@ -67,6 +67,7 @@ def variables():
 
 
 file = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "run") / "state.npz"
+epochs = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 file.parent.mkdir(exist_ok=True)
 x, y = load(0, 1024)
 done, state = 0, [[v.value for v in group] for group in variables()]
@@ -75,7 +76,7 @@ if file.exists():
     leaves = [saved[f"v{i}"] for i in range(len(saved) - 1)]
     done = int(saved["done"])
     state = jax.tree.unflatten(jax.tree.structure(state), leaves)
-for epoch in range(done, 3):
+for epoch in range(done, epochs):
     for batch in batches(x, y, 128, epoch):
         *state, loss = train_step(*state, *batch)
     share = accuracy(*state[:2], *load(1, 512))

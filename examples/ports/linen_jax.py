@@ -57,6 +57,7 @@ def accuracy(params, x, y):
 
 
 folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "run").absolute()
+epochs = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 x, y = load(0, 1024)
 params = model.init(jax.random.key(0), x[:1])
 state = (params, optimizer.init(params))
@@ -64,7 +65,7 @@ with ocp.CheckpointManager(folder) as manager:
     done = manager.latest_step()
     if done is not None:
         state = manager.restore(done, args=ocp.args.StandardRestore(state))
-    for epoch in range(0 if done is None else done + 1, 3):
+    for epoch in range(0 if done is None else done + 1, epochs):
         for batch in batches(x, y, 128, epoch):
             *state, loss = train_step(*state, *batch)
         share = accuracy(state[0], *load(1, 512))

@@ -56,6 +56,7 @@ def accuracy(model, x, y):
 
 
 folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "run").absolute()
+epochs = int(sys.argv[2]) if len(sys.argv) > 2 else 3
 x, y = load(0, 1024)
 model = Classifier(nnx.Rngs(0))
 wh.set_default_strategy(wh.replicate())
@@ -66,7 +67,7 @@ with ocp.CheckpointManager(folder) as manager:
         like = nnx.state((model, optimizer))
         kept = manager.restore(done, args=ocp.args.StandardRestore(like))
         nnx.update((model, optimizer), kept)
-    for epoch in range(0 if done is None else done + 1, 3):
+    for epoch in range(0 if done is None else done + 1, epochs):
         for batch in batches(x, y, 128, epoch):
             loss = train_step(model, optimizer, *batch)
         share = accuracy(model, *load(1, 512))

@@ -19,7 +19,7 @@ namespace whale::system {
 
 DeclaredLibrary::DeclaredLibrary(const char *file, const char *name,
                                  const char *what)
-    : library(dlopen(file, RTLD_NOW | RTLD_GLOBAL)), name(name) {
+    : library(openLibrary(file, RTLD_NOW | RTLD_GLOBAL)), name(name) {
   if (!library)
     throw Error(std::string("cannot open ") + name + ", " + what + ": " +
                 dlerror());
@@ -33,18 +33,67 @@ void *DeclaredLibrary::find(const char *symbol) const {
   return found;
 }
 
-/// nvidia/*/lib of a folder of Python packages.
-static void addPackages(const fs::path &packages,
+fs::path ownDirectory() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<const void *>(&ownDirectory), &info) ||
+      !info.dli_fname)
+    return {};
+  // An executable's name is as it was called, perhaps without a directory.
+  fs::path name = info.dli_fname;
+  std::error_code error;
+  if (!name.has_parent_path())
+    name = fs::read_symlink("/proc/self/exe", error);
+  return fs::weakly_canonical(name, error).parent_path();
+}
+
+void *openLibrary(const char *file, int flags) {
+  if (void *library = dlopen(file, flags))
+    return library;
+  fs::path own = ownDirectory() / "lib" / file;
+  // The loader's reason is the better one where there is no such file.
+  std::error_code error;
+  return fs::exists(own, error) ? dlopen(own.c_str(), flags) : nullptr;
+}
+
+/// Adds nvidia/*/FOLDER of a folder of Python packages.
+static void addPackages(const fs::path &packages, const char *folder,
                         std::vector<fs::path> &directories) {
   std::error_code error;
   for (fs::directory_iterator it(packages / "nvidia", error), end;
        !error && it != end; it.increment(error))
-    if (fs::is_directory(it->path() / "lib", error))
-      directories.push_back(it->path() / "lib");
+    if (fs::is_directory(it->path() / folder, error))
+      directories.push_back(it->path() / folder);
+}
+
+/// In the order of their names, each once.
+static void makeUnique(std::vector<fs::path> &directories) {
+  std::sort(directories.begin(), directories.end());
+  auto last = std::unique(directories.begin(), directories.end());
+  directories.erase(last, directories.end());
+}
+
+std::vector<fs::path> packageDirectories(const char *folder) {
+  std::vector<fs::path> directories;
+  std::error_code error;
+  for (fs::path up = ownDirectory(); up.has_relative_path();
+       up = up.parent_path())
+    if (up.filename() == "site-packages")
+      addPackages(up, folder, directories);
+  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    const char *value = std::getenv(variable);
+    if (!value || !*value)
+      continue;
+    for (fs::directory_iterator it(fs::path(value) / "lib", error), end;
+         !error && it != end; it.increment(error))
+      if (it->path().filename().string().starts_with("python"))
+        addPackages(it->path() / "site-packages", folder, directories);
+  }
+  makeUnique(directories);
+  return directories;
 }
 
 std::vector<fs::path> libraryDirectories() {
-  std::vector<fs::path> directories;
+  std::vector<fs::path> directories = packageDirectories("lib");
   std::error_code error;
   std::vector<fs::path> toolkits;
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -55,25 +104,7 @@ std::vector<fs::path> libraryDirectories() {
     for (const char *folder : {"lib64", "lib"})
       if (fs::is_directory(toolkit / folder, error))
         directories.push_back(toolkit / folder);
-  Dl_info own;
-  if (dladdr(reinterpret_cast<const void *>(&libraryDirectories), &own) &&
-      own.dli_fname)
-    for (fs::path up = fs::absolute(own.dli_fname, error).parent_path();
-         up.has_relative_path(); up = up.parent_path())
-      if (up.filename() == "site-packages")
-        addPackages(up, directories);
-  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const char *value = std::getenv(variable);
-    if (!value || !*value)
-      continue;
-    for (fs::directory_iterator it(fs::path(value) / "lib", error), end;
-         !error && it != end; it.increment(error))
-      if (it->path().filename().string().starts_with("python"))
-        addPackages(it->path() / "site-packages", directories);
-  }
-  std::sort(directories.begin(), directories.end());
-  auto last = std::unique(directories.begin(), directories.end());
-  directories.erase(last, directories.end());
+  makeUnique(directories);
   return directories;
 }
 

@@ -32,12 +32,18 @@ def test_few_lines_change(library: str) -> None:
     page = (ROOT / "docs" / "tutorials" / f"port-{library}.md").read_text()
     (shown,) = re.findall(r"```diff\n(.*?)\n```", page, re.DOTALL)
     assert shown == "\n".join(lines)
+    for name in ("jax", "whale"):
+        script = f"{library}_{name}.py"
+        text = (PORTS / script).read_text()
+        assert f'```python title="{script}"\n{text}```\n' in page
 
 
-def train(script: str, folder: pathlib.Path) -> list[list[float]]:
+def train(
+    script: str, folder: pathlib.Path, epochs: int = 3
+) -> list[list[float]]:
     """The numbers of each epoch that a script prints."""
     result = subprocess.run(
-        [sys.executable, PORTS / script, folder],
+        [sys.executable, PORTS / script, folder, str(epochs)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
@@ -56,7 +62,12 @@ def test_same_training(library: str, tmp_path: pathlib.Path) -> None:
     jaxs = train(f"{library}_jax.py", tmp_path / "jax")
     whales = train(f"{library}_whale.py", tmp_path / "whale")
     assert len(jaxs) == 3
-    for mine, other in zip(whales, jaxs, strict=True):
+    # What one began, the other one goes on with.
+    both = train(f"{library}_whale.py", tmp_path / "both", 1)
+    both += train(f"{library}_jax.py", tmp_path / "both", 2)
+    both += train(f"{library}_whale.py", tmp_path / "both", 3)
+    for mine, theirs, other in zip(whales, both, jaxs, strict=True):
         assert mine == pytest.approx(other, abs=2e-3)
+        assert theirs == pytest.approx(other, abs=2e-3)
     # Nothing is left to do for one that resumes.
     assert not train(f"{library}_whale.py", tmp_path / "jax")

@@ -3,10 +3,13 @@
 A block with a title is a file of that name. In a block of `console`, a line
 that begins with `$ ` is run by the shell, and the lines behind it are what it
 must print on standard output; `...` stands for anything, also for lines.
+Packages are installed only with WHALE_TEST_INSTALLS; else those of the
+environment stay.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import pathlib
 import re
@@ -20,7 +23,11 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(
     r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE
 )
-
+INSTALLS = bool(os.environ.get("WHALE_TEST_INSTALLS"))
+# What comes with Whale, and what a script finds beside it.
+GIVEN = {"jax", "numpy", "whale", *sys.stdlib_module_names}
+# The packages whose modules have other names.
+PACKAGES = {"haiku": "dm-haiku", "orbax": "orbax-checkpoint"}
 
 # Where toolkits put what code for GPUs is linked with.
 LIBDEVICE = [
@@ -46,6 +53,8 @@ def run_console(text: str, folder: pathlib.Path) -> None:
     )
     for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, expected = step.partition("\n")
+        if command.startswith("pip ") and not INSTALLS:
+            continue
         result = subprocess.run(
             ["bash", "-c", command],
             cwd=folder,
@@ -62,15 +71,52 @@ def run_console(text: str, folder: pathlib.Path) -> None:
         assert re.fullmatch(pattern(expected), result.stdout, re.DOTALL), said
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        # Two scripts that train.
+        pytest.param(
+            page,
+            id=page.stem,
+            marks=[pytest.mark.long] if page.stem.startswith("port-") else [],
+        )
+        for page in PAGES
+    ],
+)
 def test_tutorial(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    if page.stem == "gpus" and not any(path.exists() for path in LIBDEVICE):
+    has_libdevice = INSTALLS or any(path.exists() for path in LIBDEVICE)
+    if page.stem == "gpus" and not has_libdevice:
         pytest.skip("needs the CUDA toolkit's libdevice")
     for language, title, text in BLOCK.findall(page.read_text()):
         if title:
             (tmp_path / title).write_text(text)
         elif language == "console":
             run_console(text, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_installs_what_it_uses(page: pathlib.Path) -> None:
+    text = page.read_text()
+    installed = set(" ".join(re.findall(r"^\$ pip (.*)", text, re.M)).split())
+    files = {title.removesuffix(".py") for _, title, _ in BLOCK.findall(text)}
+    codes = re.findall(r'python -c "(.*)"', text)
+    codes += [
+        block
+        for _, title, block in BLOCK.findall(text)
+        if title.endswith(".py")
+    ]
+    modules = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse("\n".join(codes)))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+        )
+    }
+    wanted = {PACKAGES.get(n, n) for n in modules - GIVEN - files}
+    assert wanted <= installed
 
 
 def test_messages_are_printed() -> None:

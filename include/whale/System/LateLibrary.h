@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's libraries are not on every machine: compiler and runtime hold a
-// table of the functions that they call of each, and fill it at run time.
+// Libraries of GPUs, and those between processes, are not on every machine:
+// compiler and runtime hold a table of the functions that they call of each,
+// and fill it at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,10 +76,21 @@ private:
 #define WHALE_DECLARE_FUNCTION(function) decltype(&::function) function;
 #define WHALE_FIND_FUNCTION(function) library.find(function, #function);
 
+/// The directory of the executable or library that this code is a part of.
+std::filesystem::path ownDirectory();
+
+/// Opens a library where the loader finds it, else that in the directory `lib`
+/// beside Whale, where a wheel has those that it brings. Null, and dlerror,
+/// where it is in neither.
+void *openLibrary(const char *file, int flags);
+
 /// Where NVIDIA's libraries are looked for, besides the loader's own path: the
 /// directories of CUDA_HOME or CUDA_PATH, /usr/local/cuda, and nvidia/*/lib of
 /// the site-packages that Whale, VIRTUAL_ENV or CONDA_PREFIX is in.
 std::vector<std::filesystem::path> libraryDirectories();
+
+/// The same of a folder of another name in NVIDIA's Python packages, as `nvvm`.
+std::vector<std::filesystem::path> packageDirectories(const char *folder);
 
 } // namespace whale::system
 

@@ -8,6 +8,8 @@
 
 #include "LowerToNvvm.h"
 
+#include "whale/System/LateLibrary.h"
+
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Linker/Linker.h"
 #include "llvm/Support/FileSystem.h"
@@ -19,16 +21,19 @@
 using namespace llvm;
 
 /// The file that WHALE_LIBDEVICE names, where it is set, else where toolkits
-/// put the library: what the usual variables name, where NVIDIA's packages
-/// install, and Debian's. Empty if there is none.
+/// put the library: what the usual variables name, NVIDIA's packages for
+/// Python, where its others install, and Debian's. Empty if there is none.
 static std::string findLibdevice() {
   if (const char *given = std::getenv("WHALE_LIBDEVICE"))
     return given;
-  SmallVector<std::string> places;
+  std::vector<std::string> places;
   for (const char *variable : {"CUDA_ROOT", "CUDA_HOME", "CUDA_PATH"})
     if (const char *root = std::getenv(variable))
       places.push_back(std::string(root) + "/nvvm");
-  places.append({"/usr/local/cuda/nvvm", "/usr/lib/nvidia-cuda-toolkit"});
+  for (const auto &place : whale::system::packageDirectories("nvvm"))
+    places.push_back(place.string());
+  places.insert(places.end(),
+                {"/usr/local/cuda/nvvm", "/usr/lib/nvidia-cuda-toolkit"});
   for (std::string &place : places) {
     place += "/libdevice/libdevice.10.bc";
     if (sys::fs::exists(place))
@@ -42,8 +47,10 @@ Error whale::linkLibdevice(Module &module) {
   if (path.empty())
     return createStringError(
         "the kernels need the CUDA toolkit's libdevice.10.bc, which is in none "
-        "of its usual places: install the package cuda-nvvm (NVIDIA's) or "
-        "nvidia-cuda-toolkit (Debian's), or say in CUDA_HOME where it is");
+        "of its usual places: install the package nvidia-cuda-nvcc-cu12 (by "
+        "pip), cuda-nvvm (NVIDIA's) or nvidia-cuda-toolkit (Debian's), or say "
+        "in "
+        "CUDA_HOME where it is");
   SMDiagnostic diagnostic;
   std::unique_ptr<Module> library =
       getLazyIRFileModule(path, diagnostic, module.getContext());

@@ -8,28 +8,13 @@
 
 #include "transport/message/Mover.h"
 
-#include <dlfcn.h>
-#include <filesystem>
+#include "whale/System/LateLibrary.h"
 
 namespace whale::runtime {
 
-/// The directory of the executable or library that this code is a part of.
-static std::filesystem::path ownDirectory() {
-  Dl_info info;
-  if (!dladdr(reinterpret_cast<void *>(&ownDirectory), &info) ||
-      !info.dli_fname)
-    return {};
-  // An executable's name is as it was called, perhaps without a directory.
-  std::filesystem::path name = info.dli_fname;
-  std::error_code error;
-  if (!name.has_parent_path())
-    name = std::filesystem::read_symlink("/proc/self/exe", error);
-  return std::filesystem::weakly_canonical(name, error).parent_path();
-}
-
 std::unique_ptr<Mover> createMpiMover(const Exchange &exchange) {
   static const char *const file = "libWhaleMpi.so";
-  std::filesystem::path own = ownDirectory();
+  std::filesystem::path own = system::ownDirectory();
   std::string what = "is not in '" + own.string() + "' or its ../lib";
   for (const std::filesystem::path &path :
        {own / file, own.parent_path() / "lib" / file}) {
