@@ -33,11 +33,6 @@ public:
   const Collective &at(int64_t number) const;
   /// The number that a channel was added with.
   int64_t givenOf(int64_t number) const;
-  /// One more than the largest number.
-  int64_t end() const {
-    std::lock_guard lock(mutex);
-    return last;
-  }
 
 private:
   using Programs = std::map<int64_t, Channels>;

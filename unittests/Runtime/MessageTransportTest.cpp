@@ -38,12 +38,15 @@ using namespace whale::runtime::test;
 
 namespace {
 
+using MoverMaker = std::function<std::unique_ptr<Mover>(const Exchange &)>;
+
 /// The transports of several processes, all in this one: each with a worker
 /// and a communication thread of its own.
 class Processes : public Transport {
 public:
   Processes(const whale::format::Program &program, int64_t count,
-            const Network &network = nullptr) {
+            const Network &network = nullptr,
+            const MoverMaker &makeMover = createUcxMover) {
     count = std::min(count, static_cast<int64_t>(program.ranks.size()));
     processOfRank = RankMap::inRuns(program.ranks.size(), count, 0).processOf;
     std::vector<std::string> given(count);
@@ -59,10 +62,10 @@ public:
           all.arrive_and_wait();
           return copy;
         };
-        transports[process] = withChannels(
-            createMessageTransport(RankMap(processOfRank, process),
-                                   createUcxMover(exchange), network),
-            program);
+        transports[process] =
+            withChannels(createMessageTransport(RankMap(processOfRank, process),
+                                                makeMover(exchange), network),
+                         program);
       });
     for (std::thread &thread : threads)
       thread.join();
@@ -130,6 +133,46 @@ INSTANTIATE_TEST_SUITE_P(Ucx, TransportConformance,
                          testing::Values(makeProcesses(2), makeProcesses(16)));
 INSTANTIATE_TEST_SUITE_P(Ucx, DirectTransport,
                          testing::Values(makeProcesses(2), makeProcesses(16)));
+
+/// Tags for two channels between eight ranks of each process, where MPI has
+/// millions.
+class FewTags : public Mover {
+public:
+  explicit FewTags(const Exchange &exchange)
+      : mover(createUcxMover(exchange)) {}
+  Tag maxTag() const override { return 511; }
+  void send(int64_t process, Tag tag, const void *data, size_t bytes,
+            bool isSynchronous, int64_t &pending) override {
+    EXPECT_LE(tag, maxTag());
+    mover->send(process, tag, data, bytes, isSynchronous, pending);
+  }
+  void receive(int64_t process, Tag tag, void *data, size_t bytes,
+               int64_t &pending) override {
+    mover->receive(process, tag, data, bytes, pending);
+  }
+  bool progress() override { return mover->progress(); }
+  void sleep() override { mover->sleep(); }
+  void wake() override { mover->wake(); }
+  const std::string &lossOf(int64_t process) const override {
+    return mover->lossOf(process);
+  }
+  void flush() override { mover->flush(); }
+  bool cancel() override { return mover->cancel(); }
+
+private:
+  const std::unique_ptr<Mover> mover;
+};
+
+std::unique_ptr<Transport>
+makeWithFewTags(const whale::format::Program &program) {
+  return std::make_unique<Processes>(
+      program, 2, nullptr, [](const Exchange &exchange) {
+        return std::make_unique<FewTags>(exchange);
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(FewTags, TransportConformance,
+                         testing::Values(makeWithFewTags));
 
 /// MPI is one for all of a process, so that all ranks are in this one.
 std::unique_ptr<Transport> makeMpi(const whale::format::Program &program) {

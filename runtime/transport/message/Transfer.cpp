@@ -40,21 +40,10 @@ Addresses::Addresses(std::vector<int64_t> processOfRank, Mover::Tag maxTag)
   for (int64_t each : process)
     most = std::max(most, local.emplace_back(counts[each]++));
   rankBits = std::bit_width(most);
-  mostChannels = (int64_t(maxTag) + 1) >> (2 * rankBits + kindBits);
-}
-
-void Addresses::checkTags(int64_t others, int64_t channels) const {
-  // One number is that of messages without a channel.
-  if (channels < mostChannels - others)
-    return;
-  std::string before =
-      others ? ", besides " + std::to_string(others) + " of other programs"
-             : "";
-  throw Error("the program has " + std::to_string(channels) + " channels" +
-              before + ", more than messages can name (" +
-              std::to_string(mostChannels) + " with " +
-              std::to_string(*std::ranges::max_element(local) + 1) +
-              " ranks in a process)");
+  channelTags = (int64_t(maxTag) + 1) >> (2 * rankBits + kindBits);
+  if (channelTags == 0)
+    throw Error("messages cannot name " + std::to_string(most + 1) +
+                " ranks in a process");
 }
 
 void Transfer::send(int64_t to, MessageKind kind, const void *data,

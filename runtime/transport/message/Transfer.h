@@ -25,20 +25,21 @@ enum class MessageKind : Mover::Tag { Data, Result, Delay };
 /// a channel.
 class Addresses {
 public:
+  /// Throws Error where tags are too few for so many ranks of a process.
   Addresses(std::vector<int64_t> processOfRank, Mover::Tag maxTag);
 
   int64_t processOf(int64_t rank) const { return process[rank]; }
-  /// Of a channel from 0, and less than the number of them, or of
-  /// `Ticket::ofMessages`.
+  /// Of a channel from 0, or of `Ticket::ofMessages`. Where there are more
+  /// channels than tags, several have one: two ranks exchange their messages in
+  /// the order of their queues, and those of one tag arrive in it.
   Mover::Tag tagOf(int64_t channel, MessageKind kind, int64_t from,
                    int64_t to) const {
-    auto number = static_cast<Mover::Tag>(channel - Ticket::ofMessages);
+    auto number =
+        static_cast<Mover::Tag>((channel - Ticket::ofMessages) % channelTags);
     Mover::Tag tag = number << kindBits | Mover::Tag(kind);
     tag = tag << rankBits | local[from];
     return tag << rankBits | local[to];
   }
-  /// Throws Error where so many channels cannot be named beside others.
-  void checkTags(int64_t others, int64_t channels) const;
 
 private:
   /// By rank; and its number among the ranks of its process.
@@ -46,7 +47,7 @@ private:
   std::vector<Mover::Tag> local;
   static constexpr int kindBits = 2;
   int rankBits = 0;
-  int64_t mostChannels = 0;
+  int64_t channelTags = 0;
 };
 
 /// The transfer at the head of a rank's queue.
