@@ -26,7 +26,7 @@ namespace whale::runtime {
 Connections::Connections(const BoundProgram &program, Ranks &ranks)
     : program(program), ranks(ranks),
       host(std::make_unique<ProgramChannels>(ranks.host(), program.program)) {
-  if (ranks.communicators())
+  if (ranks.nccl())
     connectGpus();
 }
 
@@ -37,28 +37,27 @@ void Connections::remark(const LoadNote &note) {
 }
 
 void Connections::connectGpus() {
-  gpuTransport =
-      createNcclTransport(program.program.channels, ranks.communicators());
-  if (const std::string &why = gpuTransport->refusal(); !why.empty()) {
-    if (ranks.options.transport)
-      throw Error("the transport 'nccl' cannot carry all data: " + why);
-    bool areShared = gpuTransport->hasSharedGpus();
-    remark(
-        {areShared, "GPUs exchange data through the host: " + why +
-                        (areShared ? "; there are more ranks than GPUs" : "")});
-  }
+  NcclTransport &nccl = *ranks.nccl();
+  // What has failed before on these ranks ends a job, but not what comes where
+  // there is none.
+  if (!ranks.job())
+    nccl.reset();
   try {
-    // What has failed before on these ranks ends a job, but not what comes
-    // where there is none.
-    if (ranks.job())
-      gpuTransport->connect();
-    else
-      gpuTransport->reset();
+    gpus = std::make_unique<ProgramChannels>(nccl, program.program);
   } catch (const Aborted &) {
     ranks.throwFirstError();
     throw;
   }
-  gpuTransport->settle();
+  nccl.settle();
+  const std::string &why = nccl.refusal(gpus->offset());
+  if (why.empty())
+    return;
+  if (ranks.options.transport)
+    throw Error("the transport 'nccl' cannot carry all data: " + why);
+  bool areShared = nccl.hasSharedGpus();
+  remark(
+      {areShared, "GPUs exchange data through the host: " + why +
+                      (areShared ? "; there are more ranks than GPUs" : "")});
 }
 
 std::vector<std::unique_ptr<Device>> Connections::createDevices() {
@@ -78,7 +77,8 @@ std::vector<std::unique_ptr<Device>> Connections::createDevices() {
           {.context = std::move(context),
            .isSynchronous = synchronous && *synchronous,
            .choices = choices ? choices : "",
-           .nccl = gpuTransport.get(),
+           .nccl = ranks.nccl(),
+           .ncclOffset = gpus ? gpus->offset() : 0,
            .remark = [this](const LoadNote &note) { remark(note); }});
     else if (!devices[rank])
       devices[rank] = createCpuDevice(std::move(context), host.get(), rank);
@@ -88,36 +88,37 @@ std::vector<std::unique_ptr<Device>> Connections::createDevices() {
 
 std::optional<int64_t>
 Connections::awaited(int64_t rank, const Instruction &instruction) const {
-  if (gpuTransport)
-    if (std::optional<int64_t> channel = gpuTransport->awaited(rank))
+  NcclTransport *nccl = ranks.nccl();
+  if (nccl)
+    if (std::optional<int64_t> channel = nccl->awaited(rank))
       return channel;
   // Of what the GPUs exchange only streams wait.
   const auto *wait = std::get_if<Wait>(&instruction.operation);
-  if (!wait || (gpuTransport && gpuTransport->carries(wait->channel)))
+  if (!wait || (nccl && nccl->carries(gpus->offset() + wait->channel)))
     return std::nullopt;
   return wait->channel;
 }
 
 void Connections::reset() {
   host->reset();
-  if (gpuTransport)
-    gpuTransport->reset();
+  if (gpus)
+    gpus->reset();
 }
 
 void Connections::finish(int64_t rank) {
   host->finish(rank);
-  if (gpuTransport)
-    gpuTransport->finish(rank);
+  if (gpus)
+    gpus->finish(rank);
 }
 
 bool Connections::settle() {
-  bool isSettled = !gpuTransport || gpuTransport->settle();
+  bool isSettled = !gpus || gpus->settle();
   return host->settle() && isSettled;
 }
 
 void Connections::release() {
   host.release();
-  gpuTransport.release();
+  gpus.release();
 }
 
 } // namespace whale::runtime

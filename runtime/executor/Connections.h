@@ -47,8 +47,7 @@ private:
 
   const BoundProgram &program;
   Ranks &ranks;
-  std::unique_ptr<ProgramChannels> host;
-  std::unique_ptr<NcclTransport> gpuTransport;
+  std::unique_ptr<ProgramChannels> host, gpus;
   std::vector<LoadNote> loadNotes;
 };
 

@@ -24,7 +24,6 @@
 #include "HostId.h"
 #include "executor/Executor.h"
 #include "transport/message/MessageTransport.h"
-#include "transport/nccl/Communicators.h"
 #include "whale/System/Processors.h"
 
 #include <algorithm>
@@ -182,7 +181,7 @@ Ranks::~Ranks() {
   if (!wasAbandoned)
     return;
   hostTransport.release();
-  new std::shared_ptr<nccl::Communicators>(ncclCommunicators);
+  gpuTransport.release();
   for (const Rank &rank : ranks)
     new std::shared_ptr<Buffer>(rank.arena);
 }
@@ -216,8 +215,8 @@ void Ranks::findGpus() {
             std::make_shared<cuda::Gpu>(*libraries, numbers[i]);
   }
   if (options.transport.value_or(TransportKind::Nccl) == TransportKind::Nccl)
-    ncclCommunicators =
-        createCommunicators(*libraries, gpuOfRank, exchangeOf("GPUs"));
+    gpuTransport =
+        createNcclTransport(*libraries, gpuOfRank, exchangeOf("GPUs"));
 }
 
 /// The ranks that may be shared, of one process: a fork has none of its
@@ -410,8 +409,8 @@ void Ranks::stop(const std::string &what) {
       firstError = what;
   }
   hostTransport->abort();
-  if (ncclCommunicators)
-    ncclCommunicators->stop = true;
+  if (gpuTransport)
+    gpuTransport->abort();
 }
 
 void Ranks::throwFirstError() {

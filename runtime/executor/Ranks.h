@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What belongs to a rank and not to a program: its thread, its GPU, its arena,
-// its place in the transport between all ranks, NCCL's communicators. Programs
+// its place in the transports between all ranks, by NCCL, too. Programs
 // for equal ranks (RanksOptions) share them, and their steps follow one another
 // in one queue: what they keep in memory together is what the largest needs.
 //
@@ -164,10 +164,8 @@ public:
   const std::vector<std::shared_ptr<cuda::Gpu>> &gpus() const {
     return gpuOfRank;
   }
-  /// Null where NCCL is not to be used.
-  const std::shared_ptr<nccl::Communicators> &communicators() const {
-    return ncclCommunicators;
-  }
+  /// Between those on GPUs; null where NCCL is not to be used.
+  NcclTransport *nccl() const { return gpuTransport.get(); }
   /// Gives each process what all have given.
   Exchange exchangeOf(const char *what) const;
 
@@ -233,7 +231,7 @@ private:
   /// By rank.
   const Topology hostOfRank;
   std::vector<std::shared_ptr<cuda::Gpu>> gpuOfRank;
-  std::shared_ptr<nccl::Communicators> ncclCommunicators;
+  std::unique_ptr<NcclTransport> gpuTransport;
   std::unique_ptr<Transport> hostTransport;
   std::vector<Rank> ranks;
   /// Of the last exchanges, the last one first.

@@ -30,6 +30,11 @@ public:
   void drop(int64_t first);
   void clean(const std::function<void(int64_t)> &forget);
 
+  /// Whether those that were added with this result are there.
+  bool has(int64_t first) const {
+    std::lock_guard lock(mutex);
+    return programs.contains(first);
+  }
   const Collective &at(int64_t number) const;
   /// The number that a channel was added with.
   int64_t givenOf(int64_t number) const;
@@ -53,6 +58,9 @@ public:
   ProgramChannels(Transport &transport, const format::Program &program);
   ~ProgramChannels() override { transport.dropChannels(first); }
 
+  /// By how much the numbers in the transport are larger.
+  int64_t offset() const { return first; }
+
   int64_t addChannels(const Channels &channels, int64_t end) override {
     return transport.addChannels(channels, end) - first;
   }
@@ -62,6 +70,10 @@ public:
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override {
     return transport.start(rank, first + channel, src, dst);
+  }
+  Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
+                       std::span<const RankMessage> receives) override {
+    return transport.startMessages(rank, sends, receives);
   }
   bool test(int64_t rank, const Ticket &ticket) override {
     return transport.test(rank, ticket);

@@ -25,6 +25,7 @@
 #include "cuda/test/Machine.h"
 
 #include <atomic>
+#include <barrier>
 #include <cstring>
 #include <thread>
 
@@ -41,10 +42,43 @@ std::vector<std::string> alone(const std::string &mine) { return {mine}; }
 std::unique_ptr<NcclTransport>
 makeNccl(const whale::format::Program &program, Machine &machine,
          std::vector<std::shared_ptr<cuda::Gpu>> gpus, Exchange exchange) {
-  return createNcclTransport(program.channels,
-                             createCommunicators(machine.libraries(),
-                                                 std::move(gpus),
-                                                 std::move(exchange)));
+  return withChannels(createNcclTransport(machine.libraries(), std::move(gpus),
+                                          std::move(exchange)),
+                      program);
+}
+
+/// Processes that have read those channels only that their ranks are in.
+TEST(NcclTransportTest, ProcessesMayLackChannels) {
+  auto program = programOf(4, {makeSend(0, 1), makeSend(2, 3), makeSend(1, 2)});
+  Machine machine({.gpus = 4});
+  std::barrier all(2);
+  std::vector<std::string> given(2);
+  std::vector<std::thread> processes;
+  for (int process : {0, 1})
+    processes.emplace_back([&, process] {
+      std::vector<std::shared_ptr<cuda::Gpu>> gpus(4);
+      for (int rank : {2 * process, 2 * process + 1})
+        gpus[rank] = std::make_shared<cuda::Gpu>(machine.libraries(), rank);
+      auto exchange = [&, process](const std::string &mine) {
+        given[process] = mine;
+        all.arrive_and_wait();
+        std::vector<std::string> copy = given;
+        all.arrive_and_wait();
+        return copy;
+      };
+      Channels own = program.channels;
+      own.erase(1 - process);
+      auto transport = createNcclTransport(machine.libraries(), gpus, exchange);
+      transport->addChannels(own, 3);
+      EXPECT_TRUE(transport->carriesMessages());
+      transport->connectMessages();
+    });
+  for (std::thread &process : processes)
+    process.join();
+  // Those of each pair, and those of all.
+  EXPECT_EQ(machine.destroyed, 3 * 2 + 4);
+  EXPECT_EQ(machine.aborted, 0);
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
 /// A transport with the machine that its ranks are on, in threads of one
@@ -63,7 +97,6 @@ public:
       given.push_back(std::move(gpu));
     }
     inner = makeNccl(program, machine, given, alone);
-    inner->connect();
   }
   ~OnMachine() override {
     inner->settle();
@@ -240,11 +273,7 @@ TEST(NcclTransportTest, CommunicatorsEndInOrder) {
   std::vector<std::shared_ptr<cuda::Gpu>> gpus;
   for (int rank = 0; rank < 3; ++rank)
     gpus.push_back(std::make_shared<cuda::Gpu>(machine.libraries(), rank));
-  auto make = [&] {
-    auto transport = makeNccl(program, machine, gpus, alone);
-    transport->connect();
-    return transport;
-  };
+  auto make = [&] { return makeNccl(program, machine, gpus, alone); };
   make().reset();
   EXPECT_EQ(machine.destroyed, 5);
   EXPECT_EQ(machine.aborted, 0);
@@ -276,10 +305,9 @@ TEST(NcclTransportTest, WaitingForARankThatDoesNotComeIsAborted) {
     std::string its = calls++ == 0 ? "1 " + std::string(32, 'a') : "";
     return std::vector<std::string>{mine, its};
   };
-  auto transport = makeNccl(program, machine, gpus, exchange);
-  ASSERT_TRUE(transport->carries(0));
+  auto transport = createNcclTransport(machine.libraries(), gpus, exchange);
   std::thread other([&] { transport->abort(); });
-  EXPECT_THROW(transport->connect(), Aborted);
+  EXPECT_THROW(transport->addChannels(program.channels, 1), Aborted);
   other.join();
   transport.reset();
   EXPECT_EQ(machine.aborted, 1);
@@ -287,7 +315,6 @@ TEST(NcclTransportTest, WaitingForARankThatDoesNotComeIsAborted) {
 }
 
 TEST(NcclTransportTest, ProcessesOfDifferentHostIdsMayShareAGpu) {
-  auto program = programOf(2, {makeCollective("all_gather", {2, 3})});
   Machine machine({.gpus = 1});
   std::vector<std::shared_ptr<cuda::Gpu>> gpus = {
       std::make_shared<cuda::Gpu>(machine.libraries(), 0), nullptr};
@@ -297,9 +324,9 @@ TEST(NcclTransportTest, ProcessesOfDifferentHostIdsMayShareAGpu) {
       return std::vector<std::string>{mine, "1 " + std::string(32, '0') + "-" +
                                                 other};
     };
-    auto transport = makeNccl(program, machine, gpus, exchange);
+    auto transport = createNcclTransport(machine.libraries(), gpus, exchange);
     unsetenv("NCCL_HOSTID");
-    return transport->carries(0);
+    return transport->carriesMessages();
   };
   EXPECT_FALSE(carries("a b", "612062"));
   EXPECT_TRUE(carries("a b", "62"));

@@ -54,10 +54,8 @@ inline DeviceMaker onMachine(MachineOptions options,
       auto alone = [](const std::string &mine) {
         return std::vector<std::string>{mine};
       };
-      *nccl = createNcclTransport(
-          program.channels,
-          createCommunicators(machine->libraries(), gpus, alone));
-      (*nccl)->connect();
+      *nccl = withChannels(
+          createNcclTransport(machine->libraries(), gpus, alone), program);
     }
     std::vector<std::unique_ptr<Device>> devices;
     for (size_t rank = 0; rank < gpus.size(); ++rank)

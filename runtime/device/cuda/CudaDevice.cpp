@@ -37,11 +37,12 @@ using cuda::addressOf;
 using cuda::Gpu;
 using cuda::PinnedPool;
 
-static bool usesNccl(const format::Program &program, const NcclTransport *nccl,
-                     int64_t rank) {
-  return nccl && std::ranges::any_of(program.channels, [&](const auto &entry) {
+static bool usesNccl(const format::Program &program,
+                     const CudaDeviceOptions &options, int64_t rank) {
+  return options.nccl &&
+         std::ranges::any_of(program.channels, [&](const auto &entry) {
            const auto &[number, channel] = entry;
-           return nccl->carries(number) &&
+           return options.nccl->carries(options.ncclOffset + number) &&
                   std::ranges::count(channel->participants, rank);
          });
 }
@@ -51,12 +52,13 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
                        Transport *transport, int64_t rank,
                        const CudaDeviceOptions &options)
     : gpu(std::move(given)), findKernel(std::move(find)),
-      isSynchronous(options.isSynchronous), nccl(options.nccl), rank(rank),
+      isSynchronous(options.isSynchronous), nccl(options.nccl),
+      ncclOffset(options.ncclOffset), rank(rank),
       cpu(createCpuDevice(options.context ? options.context
                                           : createCpuContext(1))),
       pool(*gpu), mirrors(gpu, pool),
       transfers(*gpu, pool, program, transport, rank),
-      hasPeers(usesNccl(program, nccl, rank)),
+      hasPeers(usesNccl(program, options, rank)),
       plannedWorkspace(
           program.classes[program.ranks[rank].rankClass].workspaceBytes),
       productBytes(std::min(plannedWorkspace,
@@ -346,11 +348,12 @@ void CudaDevice::start(Queue queue, const Start &start,
   const std::vector<void *> &memory = addressesOf(table);
   void *src = start.src ? memory[*start.src] : nullptr;
   void *dst = start.dst ? memory[*start.dst] : nullptr;
-  if (!nccl || !nccl->carries(start.channel))
+  int64_t channel = ncclOffset + start.channel;
+  if (!nccl || !nccl->carries(channel))
     return transfers.start(start, src, dst, gpu->stream(queue));
   if (queue != Queue::Communication)
     wait(Queue::Communication, record(queue));
-  tickets[start.transfer] = nccl->start(rank, start.channel, src, dst);
+  tickets[start.transfer] = nccl->start(rank, channel, src, dst);
   endOperation(Queue::Communication);
 }
 

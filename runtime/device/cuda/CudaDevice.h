@@ -33,6 +33,8 @@ struct CudaDeviceOptions {
   std::string choices = {};
   /// Moves the data of the channels that it carries; null if there is none.
   NcclTransport *nccl = nullptr;
+  /// By how much its numbers of channels are larger than the program's.
+  int64_t ncclOffset = 0;
   /// Told what a user may want to know of how a program was loaded.
   std::function<void(const LoadNote &)> remark = {};
 };

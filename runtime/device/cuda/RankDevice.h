@@ -140,6 +140,7 @@ private:
   FindGpuKernel findKernel;
   const bool isSynchronous;
   NcclTransport *const nccl;
+  const int64_t ncclOffset;
   const int64_t rank;
   /// The transfers that it carries, by their numbers.
   std::map<int64_t, Ticket> tickets;

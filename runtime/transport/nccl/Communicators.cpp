@@ -44,16 +44,22 @@ static std::string hexOf(std::span<const char> bytes) {
   return text;
 }
 
-/// Calls `visit` with each number and word of the lines of all processes.
-static void
-forEachLine(const std::vector<std::string> &texts,
-            const std::function<void(size_t, const std::string &)> &visit) {
+/// Calls `visit` with the two words of each line of all processes.
+static void forEachLine(const std::vector<std::string> &texts,
+                        const std::function<void(const std::string &,
+                                                 const std::string &)> &visit) {
   for (const std::string &text : texts) {
     std::istringstream words(text);
-    size_t number;
-    for (std::string word; words >> number >> word;)
-      visit(number, word);
+    for (std::string first, second; words >> first >> second;)
+      visit(first, second);
   }
+}
+
+static std::string nameOf(const Group &group) {
+  std::string name;
+  for (int64_t rank : group)
+    name += (name.empty() ? "" : ",") + std::to_string(rank);
+  return name;
 }
 
 static void keepFirstError(cuda::NcclStatus &status, cuda::NcclStatus next) {
@@ -77,9 +83,10 @@ Communicators::Communicators(const cuda::Libraries &libraries,
     if (gpus[rank])
       mine << rank << ' ' << hexOf(gpus[rank]->id().bytes) << '-' << hexOf(host)
            << '\n';
-  forEachLine(exchange(mine.str()), [&](size_t rank, const std::string &id) {
-    gpuOfRank.at(rank) = id;
-  });
+  forEachLine(exchange(mine.str()),
+              [&](const std::string &rank, const std::string &id) {
+                gpuOfRank.at(std::stoul(rank)) = id;
+              });
 }
 
 Communicators::~Communicators() {
@@ -109,34 +116,35 @@ void Communicators::connect(const Groups &wanted) {
   Groups groups;
   std::ranges::set_difference(wanted, connected,
                               std::inserter(groups, groups.end()));
-  if (groups.empty())
-    return;
   // Also those that are not complete have to be ended.
   connected.insert(groups.begin(), groups.end());
-  if (std::ranges::any_of(gpus, [](const auto &gpu) { return gpu != nullptr; }))
+  wereEnded = false;
+  if (!groups.empty() &&
+      std::ranges::any_of(gpus, [](const auto &gpu) { return gpu != nullptr; }))
     nccl = &cuda::openNccl(libraries);
   std::ostringstream mine;
-  size_t count = 0;
   for (const Group &group : groups) {
-    size_t number = count++;
     if (!gpus[group[0]])
       continue;
     cuda::CommunicatorId id;
     check(nccl->getUniqueId.symbol, nccl->getUniqueId.function(&id));
-    mine << number << ' ' << hexOf(id.bytes) << '\n';
+    mine << nameOf(group) << ' ' << hexOf(id.bytes) << '\n';
   }
-  std::vector<cuda::CommunicatorId> ids(count);
-  forEachLine(exchange(mine.str()), [&](size_t number, const std::string &id) {
+  std::map<std::string, cuda::CommunicatorId> ids;
+  forEachLine(exchange(mine.str()), [&](const std::string &name,
+                                        const std::string &id) {
     for (size_t i = 0; i < sizeof(cuda::CommunicatorId); ++i)
-      ids.at(number).bytes[i] =
+      ids[name].bytes[i] =
           static_cast<char>(std::stoi(id.substr(2 * i, 2), nullptr, 16));
   });
-  auto id = ids.begin();
   for (const Group &group : groups) {
-    const cuda::CommunicatorId &own = *id++;
     if (std::ranges::none_of(
             group, [&](int64_t rank) { return gpus[rank] != nullptr; }))
       continue;
+    auto own = ids.find(nameOf(group));
+    if (own == ids.end())
+      throw Error("the process of rank " + std::to_string(group[0]) +
+                  " makes no communicator of the ranks " + nameOf(group));
     cuda::NcclStatus status = nccl->groupStart.function();
     std::vector<cuda::Communicator *> places;
     for (size_t i = 0; i < group.size(); ++i) {
@@ -147,8 +155,8 @@ void Communicators::connect(const Groups &wanted) {
       places.push_back(&place);
       cuda::CommunicatorConfig config;
       keepFirstError(status, nccl->commInitRankConfig.function(
-                                 &place, static_cast<int>(group.size()), own,
-                                 static_cast<int>(i), &config));
+                                 &place, static_cast<int>(group.size()),
+                                 own->second, static_cast<int>(i), &config));
     }
     keepFirstError(status, nccl->groupEnd.function());
     check(nccl->commInitRankConfig.symbol, status);
@@ -199,7 +207,8 @@ void Communicators::check(int64_t rank, std::optional<int64_t> channel) const {
     isReady(communicator, channel);
 }
 
-void Communicators::put(int64_t rank, const Group &group, int64_t channel,
+void Communicators::put(int64_t rank, const Group &group,
+                        std::optional<int64_t> channel,
                         std::vector<Message> sends,
                         std::vector<Message> receives) {
   for (std::vector<Message> *list : {&sends, &receives})
@@ -260,6 +269,7 @@ cuda::NcclStatus Communicators::state() const {
 
 void Communicators::end() {
   connected.clear();
+  wereEnded = true;
   constexpr std::chrono::seconds patience(5);
   if (!stop && !state()) {
     // All of them, before one is waited for: a rank's ends with its peers'.

@@ -40,19 +40,23 @@ public:
   /// is on none.
   const std::vector<std::string> &gpuOfRanks() const { return gpuOfRank; }
 
-  /// Makes one for each group that has none, in their order. Collective where
-  /// there is such a group. Where it throws, those that were made are still to
-  /// be ended.
+  /// Makes one for each group that has none, in their order. Collective:
+  /// processes give the groups that their ranks are in, and perhaps others.
+  /// Where it throws, those that were made are still to be ended.
   void connect(const Groups &groups);
+  /// Whether all that were made have been ended.
+  bool areEnded() const { return wereEnded; }
   /// Memory of a rank's GPU that one transfer after the other uses, at least so
   /// much of it; the rank is not at work. What was there is nobody's then.
   void reserve(int64_t rank, int64_t bytes);
   char *scratch(int64_t rank) const { return scratches[rank].data; }
+  int64_t scratchBytes(int64_t rank) const { return scratches[rank].bytes; }
   /// Ends all that are here, on any thread: in order if nothing was stopped and
   /// the other ranks do the same within seconds, else as `abandon` does.
   void end();
-  /// Puts a group of sends and receives on the rank's communication stream.
-  void put(int64_t rank, const Group &group, int64_t channel,
+  /// Puts a group of sends and receives on the rank's communication stream, of
+  /// a channel if there is one.
+  void put(int64_t rank, const Group &group, std::optional<int64_t> channel,
            std::vector<Message> sends, std::vector<Message> receives);
   /// Throws the error of NCCL, if there is one, of a channel if that is known.
   void check(int64_t rank, std::optional<int64_t> channel) const;
@@ -97,6 +101,7 @@ private:
   std::vector<std::map<Group, cuda::Communicator>> ofRank;
   /// Those that have communicators in any process.
   Groups connected;
+  bool wereEnded = false;
   struct Scratch {
     char *data = nullptr;
     int64_t bytes = 0;

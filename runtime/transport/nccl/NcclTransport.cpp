@@ -16,24 +16,25 @@
 // everyone: in all 2 (n - 1) / n times the data, the least for n ranks.
 //
 // A communicator of each list of ranks in the channels' tables, as far as these
-// are on GPUs of their own, is made in the lists' order. Only one stream of a
-// rank uses them, so that none waits for another in a circle.
+// are on GPUs of their own, is made in the lists' order; messages without a
+// channel have one of all ranks. Only one stream of a rank uses them, so that
+// none waits for another in a circle.
 //
 // Whoever waits for the GPU asks whether the run was aborted, or NCCL has
 // failed (watch). Each rank aborts its own communicators when it finds the run
 // aborted, the last ones `settle` does; `reset` makes new ones.
 //
-// Costs: memory on the GPU for what the largest transfer stages, taken when the
-// transport is made, for all transports of the ranks once; an all-reduce stages
-// at most `chunkBytes` at a time.
+// Costs: memory on the GPU for what the largest transfer stages, taken when its
+// channel is added; an all-reduce stages at most `chunkBytes` at a time.
 //
 //===----------------------------------------------------------------------===//
 
 #include "transport/nccl/NcclTransport.h"
 
 #include "cuda/BoxKernels.h"
-#include "transport/message/Part.h"
+#include "transport/ChannelNumbers.h"
 #include "transport/nccl/Communicators.h"
+#include "transport/nccl/Lanes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -43,27 +44,15 @@ namespace whale::runtime {
 namespace {
 
 using message::Part;
+using nccl::aligned;
+using nccl::Lane;
 using nccl::Message;
 
-/// What is staged of an all-reduce at a time: enough for full bandwidth.
-constexpr int64_t chunkBytes = 64 << 20;
-constexpr int64_t alignment = 256;
-int64_t aligned(int64_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
-/// A rank's part of a channel, and the communicator that it needs: null where
-/// it exchanges data with nobody.
-struct Lane {
-  Part part;
-  const Group *group = nullptr;
-  /// Elements of a slice that are exchanged at a time, in an all-reduce.
-  int64_t chunk = 0;
-  int64_t scratchBytes = 0;
-};
-
 struct Open {
-  int64_t number = 0, channel = 0;
+  int64_t number = 0;
+  /// As it was added; -1 for messages without one.
+  int64_t channel = 0;
+  Traffic traffic;
   cuda::EventHandle done = nullptr;
   bool isOrdered = false;
 };
@@ -79,8 +68,6 @@ struct Rank {
   const int64_t number;
   cuda::BoxKernels kernels;
   std::map<int64_t, std::unique_ptr<Lane>> lanes;
-  /// What its transfers need of the ranks' scratch memory.
-  int64_t scratchBytes = 0;
   std::deque<Open> open;
   std::vector<cuda::EventHandle> unused;
   int64_t starts = 0;
@@ -99,22 +86,31 @@ Rank::~Rank() {
 
 class Implementation : public NcclTransport {
 public:
-  Implementation(const Channels &channels,
-                 std::shared_ptr<nccl::Communicators> communicators);
-  ~Implementation() override;
+  Implementation(const cuda::Libraries &libraries,
+                 std::vector<std::shared_ptr<cuda::Gpu>> gpus,
+                 Exchange exchange);
+  ~Implementation() override { endWatch(); }
 
+  int64_t addChannels(const Channels &channels, int64_t end) override;
+  void dropChannels(int64_t first) override { numbers.drop(first); }
   bool carries(int64_t channel) const override {
     return carried.contains(channel);
   }
-  const std::string &refusal() const override { return refused; }
-  bool hasSharedGpus() const override { return areShared; }
-  void connect() override;
-  int64_t addChannels(const Channels &, int64_t) override {
-    throw Error("NCCL has the channels only that it was made with");
+  const std::string &refusal(int64_t first) const override {
+    return programs.at(first).refusal;
   }
-  void dropChannels(int64_t) override {}
+  bool hasSharedGpus() const override { return areShared; }
+  bool carriesMessages() const override {
+    return nccl::sharingOf(everyone, communicators.gpuOfRanks()).empty();
+  }
+  void connectMessages() override {
+    hasMessages = true;
+    connect({everyone});
+  }
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
+  Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
+                       std::span<const RankMessage> receives) override;
   bool test(int64_t rank, const Ticket &ticket) override;
   Traffic wait(int64_t rank, const Ticket &ticket) override;
   Traffic order(int64_t rank, const Ticket &ticket,
@@ -124,19 +120,26 @@ public:
     return channel < 0 ? std::nullopt : std::optional(channel);
   }
   int64_t scratchBytes(int64_t rank) const override {
-    return ranks[rank]->scratchBytes;
+    return communicators.scratchBytes(rank);
   }
   void finish(int64_t) override {}
-  void abort() override { communicators->stop = true; }
-  bool aborted() const override { return communicators->stop; }
+  void abort() override { communicators.stop = true; }
+  bool aborted() const override { return communicators.stop; }
   bool settle() override;
   void reset() override;
 
 private:
-  void findChannels();
+  /// What came with a call of addChannels.
+  struct Added {
+    Groups groups;
+    std::string refusal;
+  };
+
+  Added findChannels(int64_t first, const Channels &channels);
+  void connect(const Groups &groups);
   void watchAll();
   void endWatch();
-  void prepare(Rank &rank);
+  void prepare(Rank &rank, int64_t first, const Channels &channels);
   void watch(Rank &rank);
   void stopIfAborted(Rank &rank);
   void dropDone(Rank &rank);
@@ -147,37 +150,52 @@ private:
   void exchange(Rank &rank, const Lane &lane, std::vector<Message> sends,
                 std::vector<Message> receives) {
     if (lane.group)
-      communicators->put(rank.number, *lane.group, lane.part.channel,
-                         std::move(sends), std::move(receives));
+      communicators.put(rank.number, *lane.group, lane.part.channel,
+                        std::move(sends), std::move(receives));
   }
+  int64_t open(Rank &rank, int64_t channel, const Traffic &traffic);
   Open &find(Rank &rank, const Ticket &ticket);
 
-  const Channels channels;
-  const std::shared_ptr<nccl::Communicators> communicators;
-  /// In their order; only those that are on GPUs.
-  Groups groups;
+  nccl::Communicators communicators;
+  ChannelNumbers numbers;
+  /// By the numbers of their first channels.
+  std::map<int64_t, Added> programs;
   std::set<int64_t> carried;
-  std::string refused;
-  bool areShared = false, isWatching = false;
+  Group everyone;
+  bool areShared = false, isWatching = false, hasMessages = false;
   /// Null for those that are not here.
   std::vector<std::unique_ptr<Rank>> ranks;
 };
 
-Implementation::Implementation(const Channels &given,
-                               std::shared_ptr<nccl::Communicators> shared)
-    : channels(given), communicators(std::move(shared)) {
-  for (const std::shared_ptr<cuda::Gpu> &gpu : communicators->localGpus()) {
+Implementation::Implementation(const cuda::Libraries &libraries,
+                               std::vector<std::shared_ptr<cuda::Gpu>> gpus,
+                               Exchange exchange)
+    : communicators(libraries, std::move(gpus), std::move(exchange)) {
+  std::set<std::string> known;
+  for (const std::string &gpu : communicators.gpuOfRanks())
+    areShared |= !gpu.empty() && !known.insert(gpu).second;
+  for (const std::shared_ptr<cuda::Gpu> &gpu : communicators.localGpus()) {
     auto number = static_cast<int64_t>(ranks.size());
+    everyone.push_back(number);
     ranks.push_back(gpu ? std::make_unique<Rank>(gpu, number) : nullptr);
   }
-  findChannels();
-  for (std::unique_ptr<Rank> &rank : ranks)
-    if (rank)
-      prepare(*rank);
-  watchAll();
 }
 
-Implementation::~Implementation() { endWatch(); }
+int64_t Implementation::addChannels(const Channels &channels, int64_t end) {
+  int64_t first = numbers.add(channels, end);
+  try {
+    const Added &added =
+        programs.emplace(first, findChannels(first, channels)).first->second;
+    for (std::unique_ptr<Rank> &rank : ranks)
+      if (rank)
+        prepare(*rank, first, channels);
+    connect(added.groups);
+  } catch (...) {
+    numbers.drop(first);
+    throw;
+  }
+  return first;
+}
 
 void Implementation::watchAll() {
   for (std::unique_ptr<Rank> &rank : ranks)
@@ -200,95 +218,45 @@ void Implementation::endWatch() {
       rank->gpu->watch = nullptr;
 }
 
-/// Why ranks are not on GPUs of their own; empty if they are.
-std::string sharingOf(const Group &group,
-                      const std::vector<std::string> &gpuOfRank) {
-  std::map<std::string, int64_t> rankOf;
-  for (int64_t rank : group) {
-    if (gpuOfRank[rank].empty())
-      return "rank " + std::to_string(rank) + " is on no GPU";
-    auto [it, isNew] = rankOf.emplace(gpuOfRank[rank], rank);
-    if (!isNew)
-      return "ranks " + std::to_string(it->second) + " and " +
-             std::to_string(rank) + " share a GPU";
-  }
-  return "";
-}
-
-/// Why there is no kernel for what a channel reduces; empty if there is.
-std::string reductionOf(const Collective &collective) {
-  if (!collective.reduction)
-    return "";
-  size_t terms = 0;
-  for (const Group &group : collective.groups)
-    terms = std::max(terms, group.size());
-  for (const auto &[rank, cells] : collective.cells)
-    for (const Cell &cell : *cells)
-      terms = std::max(terms, cell.from.size());
-  return cuda::BoxKernels::canReduce(collective.dtype, *collective.reduction,
-                                     terms)
-             ? ""
-             : "no kernel reduces " + std::to_string(terms) + " terms of " +
-                   std::string(name(collective.dtype));
-}
-
 /// Which groups and channels go this way.
-void Implementation::findChannels() {
-  const std::vector<std::string> &gpuOfRank = communicators->gpuOfRanks();
-  std::set<std::string> gpus;
-  for (const std::string &gpu : gpuOfRank)
-    areShared |= !gpu.empty() && !gpus.insert(gpu).second;
+Implementation::Added Implementation::findChannels(int64_t first,
+                                                   const Channels &channels) {
+  const std::vector<std::string> &gpuOfRank = communicators.gpuOfRanks();
+  Added added;
   for (const auto &[number, collective] : channels) {
-    std::string why = reductionOf(*collective);
-    for (const Group &group : collective->groups)
-      if (why.empty())
-        why = sharingOf(group, gpuOfRank);
-    // Who exchanges data with nobody copies on his GPU.
-    for (int64_t rank : collective->participants)
-      if (why.empty())
-        why = sharingOf({rank}, gpuOfRank);
+    std::string why = nccl::refusalOf(*collective, gpuOfRank);
     if (!why.empty()) {
-      refused = refused.empty() ? collective->kind + " " +
-                                      std::to_string(number) + ": " + why
-                                : refused;
+      if (added.refusal.empty())
+        added.refusal =
+            collective->kind + " " + std::to_string(number) + ": " + why;
       continue;
     }
-    carried.insert(number);
-    groups.insert(collective->groups.begin(), collective->groups.end());
+    carried.insert(first + number);
+    added.groups.insert(collective->groups.begin(), collective->groups.end());
   }
+  return added;
 }
 
 /// Finds what a rank does in each channel, and takes what it needs for it, so
 /// that nothing is taken in a run.
-void Implementation::prepare(Rank &rank) {
+void Implementation::prepare(Rank &rank, int64_t first,
+                             const Channels &channels) {
   rank.gpu->attach();
-  for (int64_t channel : carried) {
-    const Collective &collective = *channels.at(channel);
-    if (!std::ranges::count(collective.participants, rank.number))
+  int64_t scratchBytes = 0;
+  for (const auto &[number, shared] : channels) {
+    const Collective &collective = *shared;
+    if (!carries(first + number) ||
+        !std::ranges::count(collective.participants, rank.number))
       continue;
-    auto &lane = rank.lanes[channel];
-    lane.reset(new Lane{Part(collective, channel, rank.number)});
-    const Part &part = lane->part;
-    for (const Group &group : collective.groups)
-      if (std::ranges::count(group, rank.number))
-        lane->group = &*groups.find(group);
-    int64_t bytes = byteSize(collective.dtype);
-    lane->scratchBytes = part.stagingBytes;
-    if (collective.isAllReduce() && !part.peers.empty()) {
-      auto peers = static_cast<int64_t>(part.peers.size());
-      lane->chunk = std::max<int64_t>(chunkBytes / (peers * bytes), 1);
-      int64_t terms = part.isSmall
-                          ? part.slices.back().end
-                          : std::min(lane->chunk, part.slices[0].size());
-      lane->scratchBytes = peers * aligned(terms * bytes);
-    }
-    rank.scratchBytes = std::max(rank.scratchBytes, lane->scratchBytes);
+    std::unique_ptr<Lane> &lane = rank.lanes[first + number];
+    lane = std::make_unique<Lane>(collective, number, rank.number);
+    scratchBytes = std::max(scratchBytes, lane->scratchBytes);
     rank.kernels.prepare(collective.dtype, std::nullopt);
     if (collective.reduction)
       rank.kernels.prepare(collective.dtype, collective.reduction);
   }
-  if (rank.scratchBytes)
-    communicators->reserve(rank.number, rank.scratchBytes);
+  if (scratchBytes)
+    communicators.reserve(rank.number, scratchBytes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -300,19 +268,19 @@ void Implementation::watch(Rank &rank) {
   stopIfAborted(rank);
   dropDone(rank);
   rank.awaited = rank.open.empty() ? -1 : rank.open.front().channel;
-  communicators->check(rank.number, awaited(rank.number));
+  communicators.check(rank.number, awaited(rank.number));
 }
 
 void Implementation::stopIfAborted(Rank &rank) {
   if (!aborted())
     return;
-  communicators->abandon({{rank.number}});
+  communicators.abandon({{rank.number}});
   throw Aborted();
 }
 
-void Implementation::connect() {
+void Implementation::connect(const Groups &groups) {
   try {
-    communicators->connect(groups);
+    communicators.connect(groups);
   } catch (...) {
     abort();
     throw;
@@ -321,7 +289,7 @@ void Implementation::connect() {
 
 bool Implementation::settle() {
   if (aborted())
-    communicators->end();
+    communicators.end();
   endWatch();
   return true;
 }
@@ -329,7 +297,7 @@ bool Implementation::settle() {
 void Implementation::reset() {
   settle();
   watchAll();
-  communicators->stop = false;
+  communicators.stop = false;
   for (std::unique_ptr<Rank> &rank : ranks) {
     if (!rank)
       continue;
@@ -339,8 +307,22 @@ void Implementation::reset() {
     rank->starts = 0;
     rank->awaited = -1;
   }
-  // Others may have ended all.
-  connect();
+  numbers.clean([this](int64_t number) {
+    carried.erase(number);
+    for (std::unique_ptr<Rank> &rank : ranks)
+      if (rank)
+        rank->lanes.erase(number);
+  });
+  std::erase_if(programs,
+                [this](const auto &each) { return !numbers.has(each.first); });
+  if (!communicators.areEnded())
+    return;
+  Groups groups;
+  for (const auto &[first, added] : programs)
+    groups.insert(added.groups.begin(), added.groups.end());
+  if (hasMessages)
+    groups.insert(everyone);
+  connect(groups);
 }
 
 //===----------------------------------------------------------------------===//
@@ -356,7 +338,7 @@ void Implementation::reduceTerms(Rank &rank, const Lane &lane, const char *own,
   Shape shape = {count}, origin = {0};
   int64_t pitch = aligned(count * byteSize(collective.dtype));
   std::vector<BoxSource> terms;
-  const char *next = communicators->scratch(rank.number);
+  const char *next = communicators.scratch(rank.number);
   for (size_t i = 0; i < part.group.size(); ++i) {
     bool isOwn = i == part.position;
     terms.push_back({isOwn ? own : next, &shape, &origin});
@@ -378,7 +360,7 @@ void Implementation::reduceAll(Rank &rank, const Lane &lane, const char *src,
   }
   auto toScratch = [&](int64_t elements) {
     std::vector<Message> receives;
-    char *next = communicators->scratch(rank.number);
+    char *next = communicators.scratch(rank.number);
     for (int64_t peer : part.peers) {
       receives.push_back({peer, next, elements * bytes});
       next += aligned(elements * bytes);
@@ -430,7 +412,7 @@ void Implementation::put(Rank &rank, const Lane &lane, const char *src,
   if (collective.isAllReduce())
     return reduceAll(rank, lane, src, dst);
   cuda::Stream stream = rank.gpu->communication;
-  char *scratch = communicators->scratch(rank.number);
+  char *scratch = communicators.scratch(rank.number);
   auto placeOf = [&](const Part::Message &message, const char *buffer) {
     return message.direct ? buffer + *message.direct
                           : scratch + message.staging;
@@ -461,15 +443,10 @@ void Implementation::put(Rank &rank, const Lane &lane, const char *src,
       });
 }
 
-Ticket Implementation::start(int64_t number, int64_t channel, const void *src,
-                             void *dst) {
-  Rank &rank = *ranks[number];
-  rank.gpu->attach();
-  stopIfAborted(rank);
-  dropDone(rank);
-  put(rank, *rank.lanes.at(channel), static_cast<const char *>(src),
-      static_cast<char *>(dst));
-  Open transfer = {rank.starts++, channel};
+/// Notes the end of what is on the stream as that of a transfer.
+int64_t Implementation::open(Rank &rank, int64_t channel,
+                             const Traffic &traffic) {
+  Open transfer = {rank.starts++, channel, traffic};
   if (rank.unused.empty()) {
     transfer.done = rank.gpu->newEvent();
   } else {
@@ -478,7 +455,41 @@ Ticket Implementation::start(int64_t number, int64_t channel, const void *src,
   }
   rank.open.push_back(transfer);
   rank.gpu->record(transfer.done, rank.gpu->communication);
-  return {channel, transfer.number};
+  return transfer.number;
+}
+
+Ticket Implementation::start(int64_t number, int64_t channel, const void *src,
+                             void *dst) {
+  Rank &rank = *ranks[number];
+  rank.gpu->attach();
+  stopIfAborted(rank);
+  dropDone(rank);
+  const Lane &lane = *rank.lanes.at(channel);
+  put(rank, lane, static_cast<const char *>(src), static_cast<char *>(dst));
+  return {channel, open(rank, lane.part.channel, lane.part.traffic)};
+}
+
+Ticket Implementation::startMessages(int64_t number,
+                                     std::span<const RankMessage> sends,
+                                     std::span<const RankMessage> receives) {
+  Rank &rank = *ranks[number];
+  rank.gpu->attach();
+  stopIfAborted(rank);
+  dropDone(rank);
+  Traffic traffic;
+  auto messagesOf = [](std::span<const RankMessage> given, int64_t &bytes) {
+    std::vector<Message> messages;
+    for (const RankMessage &each : given) {
+      messages.push_back({each.peer, each.data, each.bytes});
+      bytes += each.bytes;
+    }
+    return messages;
+  };
+  std::vector<Message> out = messagesOf(sends, traffic.sent),
+                       in = messagesOf(receives, traffic.received);
+  communicators.put(number, everyone, std::nullopt, std::move(out),
+                    std::move(in));
+  return {Ticket::ofMessages, open(rank, Ticket::ofMessages, traffic)};
 }
 
 /// Forgets the first transfers, as far as they are done and nobody has to wait
@@ -506,7 +517,7 @@ Traffic Implementation::order(int64_t number, const Ticket &ticket,
   Open &transfer = find(rank, ticket);
   rank.gpu->wait(stream, transfer.done);
   transfer.isOrdered = true;
-  return rank.lanes.at(ticket.channel)->part.traffic;
+  return transfer.traffic;
 }
 
 bool Implementation::test(int64_t number, const Ticket &ticket) {
@@ -524,7 +535,7 @@ Traffic Implementation::wait(int64_t number, const Ticket &ticket) {
   Open &transfer = find(rank, ticket);
   rank.gpu->synchronize(transfer.done);
   transfer.isOrdered = true;
-  Traffic traffic = rank.lanes.at(ticket.channel)->part.traffic;
+  Traffic traffic = transfer.traffic;
   traffic.waitedSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
@@ -533,18 +544,12 @@ Traffic Implementation::wait(int64_t number, const Ticket &ticket) {
 
 } // namespace
 
-std::shared_ptr<nccl::Communicators>
-createCommunicators(const cuda::Libraries &libraries,
+std::unique_ptr<NcclTransport>
+createNcclTransport(const cuda::Libraries &libraries,
                     std::vector<std::shared_ptr<cuda::Gpu>> gpus,
                     Exchange exchange) {
-  return std::make_shared<nccl::Communicators>(libraries, std::move(gpus),
-                                               std::move(exchange));
-}
-
-std::unique_ptr<NcclTransport>
-createNcclTransport(const Channels &channels,
-                    std::shared_ptr<nccl::Communicators> communicators) {
-  return std::make_unique<Implementation>(channels, std::move(communicators));
+  return std::make_unique<Implementation>(libraries, std::move(gpus),
+                                          std::move(exchange));
 }
 
 } // namespace whale::runtime
