@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <utility>
 
 namespace whale::runtime {
@@ -46,43 +47,57 @@ static bool isInEachProcess(const Array &array, size_t processes) {
   return true;
 }
 
-bool Program::Engine::needsOthers(const Array &array) const {
+std::optional<Ranks::ExchangeWay> Program::Engine::wayOf(const Array &array,
+                                                         Wanted wanted) const {
+  if (wanted == Wanted::ByRanks && ranks().exchangesByGpus(array))
+    return Ranks::ExchangeWay::Gpus;
   const Job *job = ranks().job();
-  return job && !isInEachProcess(array, static_cast<size_t>(job->processes()));
+  if (job && !isInEachProcess(array, static_cast<size_t>(job->processes())))
+    return Ranks::ExchangeWay::Hosts;
+  return std::nullopt;
 }
 
-std::vector<Array> Program::Engine::relayout(
-    std::vector<Array> arrays,
-    std::span<const std::shared_ptr<const Layout>> layouts) {
+namespace {
+/// What goes one way.
+struct Going {
   std::vector<size_t> numbers;
   std::vector<ArrayMove> moves;
   std::vector<Ranks::Shards> sources;
+};
+} // namespace
+
+std::vector<Array> Program::Engine::relayout(
+    std::vector<Array> arrays,
+    std::span<const std::shared_ptr<const Layout>> layouts, Wanted wanted) {
+  std::map<Ranks::ExchangeWay, Going> all;
   for (size_t i = 0; i < arrays.size(); ++i) {
     Array &array = arrays[i];
     if (array.isLaidOutAs(layouts[i], arrayRanks()))
       continue;
-    if (!needsOthers(array)) {
+    std::optional<Ranks::ExchangeWay> way = wayOf(array, wanted);
+    if (!way) {
       array = array.relayout(layouts[i], arrayRanks());
       continue;
     }
-    numbers.push_back(i);
-    moves.push_back({byteSize(array.dtype()), array.type().layout,
-                     array.ranks(), layouts[i]});
-    sources.push_back(array.heldShards());
+    Going &going = all[*way];
+    going.numbers.push_back(i);
+    going.moves.push_back({byteSize(array.dtype()), array.type().layout,
+                           array.ranks(), layouts[i]});
+    going.sources.push_back(array.heldShards());
   }
-  if (moves.empty())
-    return arrays;
-  std::vector<std::pair<DType, Shape>> types;
-  for (size_t i : numbers) {
-    types.emplace_back(arrays[i].dtype(), arrays[i].shape());
-    arrays[i] = Array();
+  for (auto &[way, going] : all) {
+    std::vector<std::pair<DType, Shape>> types;
+    for (size_t i : going.numbers) {
+      types.emplace_back(arrays[i].dtype(), arrays[i].shape());
+      arrays[i] = Array();
+    }
+    std::vector<Ranks::Shards> results =
+        ranks().exchange(going.moves, std::move(going.sources), way);
+    for (size_t i = 0; i < going.numbers.size(); ++i)
+      arrays[going.numbers[i]] =
+          Array::fromShards(types[i].first, types[i].second, going.moves[i].to,
+                            std::move(results[i]), arrayRanks());
   }
-  std::vector<Ranks::Shards> results =
-      ranks().exchange(moves, std::move(sources));
-  for (size_t i = 0; i < numbers.size(); ++i)
-    arrays[numbers[i]] =
-        Array::fromShards(types[i].first, types[i].second, moves[i].to,
-                          std::move(results[i]), arrayRanks());
   return arrays;
 }
 
@@ -110,7 +125,7 @@ Array Program::gather(const Array &array, bool everywhere,
     if (map.processOf[rank] == 0 || everywhere)
       wanted->boxes[rank] = Box::whole(wanted->view);
   std::shared_ptr<const Layout> layout = wanted;
-  Array whole = moveInTurn({array}, {layout}, interrupted)[0];
+  Array whole = moveInTurn({array}, {layout}, interrupted, Wanted::ByHost)[0];
   return everywhere || map.process == 0 ? whole : Array();
 }
 
@@ -119,7 +134,7 @@ Array Program::gather(const Array &array, bool everywhere,
 std::vector<Array>
 Program::moveInTurn(std::vector<Array> arrays,
                     std::vector<std::shared_ptr<const Layout>> layouts,
-                    const AskInterrupted &interrupted) const {
+                    const AskInterrupted &interrupted, Wanted wanted) const {
   Engine &engine = state->getEngine();
   std::vector<std::shared_ptr<Step>> before;
   for (const Array &array : arrays)
@@ -127,11 +142,11 @@ Program::moveInTurn(std::vector<Array> arrays,
   // It is the turn's alone, so that what is moved is freed on the way.
   auto moved = std::make_shared<std::vector<Array>>(std::move(arrays));
   engine.ranks().inTurn(
-      [moved, layouts = std::move(layouts), &engine,
+      [moved, layouts = std::move(layouts), &engine, wanted,
        state = state](const AskInterrupted &isUnwanted) {
         for (const Array &array : *moved)
           array.wait(isUnwanted);
-        *moved = engine.relayout(std::move(*moved), layouts);
+        *moved = engine.relayout(std::move(*moved), layouts, wanted);
       },
       std::move(before), interrupted);
   return std::move(*moved);
@@ -162,15 +177,18 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
       layouts.push_back(layout);
       described += parameters[i].name + " " + arrays[i].layoutChecksum() + "; ";
       arrays[i].wait(interrupted);
-      if (!arrays[i].isLaidOutAs(layout, ranks) &&
-          engine.needsOthers(arrays[i])) {
+      std::optional<Ranks::ExchangeWay> way;
+      if (!arrays[i].isLaidOutAs(layout, ranks))
+        way = engine.wayOf(arrays[i], Wanted::ByRanks);
+      if (way) {
         taken.push_back(arrays[i]);
-        for (int64_t rank : ranks->local) {
+        for (int64_t rank : engine.ranks().map().local) {
           const std::optional<Box> &box = layout->boxes[rank];
           int64_t bytes =
               box ? box->elements() * byteSize(parameters[i].dtype) : 0;
-          if (bytes >= large)
-            memory.push_back(Buffer::allocate(bytes));
+          if (bytes >= large || way == Ranks::ExchangeWay::Gpus)
+            memory.push_back(
+                engine.ranks().exchangeMemory(rank, *way).allocate(bytes));
           else
             rest += bytes;
         }
@@ -200,7 +218,8 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
     array = array.contents().array();
   for (const Array &array : arrays)
     array.donate("moved to another program");
-  return moveInTurn(std::move(taken), std::move(layouts), interrupted);
+  return moveInTurn(std::move(taken), std::move(layouts), interrupted,
+                    Wanted::ByRanks);
 }
 
 Array Program::place(size_t argument, const Array &array) const {

@@ -33,13 +33,16 @@ struct Program::Engine {
 
   Ranks &ranks() const { return executor.ranks(); }
 
-  /// Whether another layout of an array takes it from other processes.
-  bool needsOthers(const Array &array) const;
-  /// Arrays, each in the layout beside it, which may take them from other
-  /// processes, in one exchange. What only the caller has is freed on the way.
+  /// How an array, whose step has ended, gets another layout: nothing where the
+  /// process has all that it needs.
+  std::optional<Ranks::ExchangeWay> wayOf(const Array &array,
+                                          Wanted wanted) const;
+  /// Arrays, each in the layout beside it: those that go one way in one
+  /// exchange. What only the caller has is freed on the way.
   std::vector<Array>
   relayout(std::vector<Array> arrays,
-           std::span<const std::shared_ptr<const Layout>> layouts);
+           std::span<const std::shared_ptr<const Layout>> layouts,
+           Wanted wanted = Wanted::ByRanks);
   /// The first rank of this process without a shard that it should have.
   std::optional<int64_t>
   firstMissing(const Layout &layout,

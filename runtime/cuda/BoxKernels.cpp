@@ -99,24 +99,30 @@ static const char *operationName(DType dtype, Reduction reduction) {
   return nullptr;
 }
 
+BoxKernels::Kind BoxKernels::copyKind(int64_t elementBytes) {
+  int64_t bytes = std::min<int64_t>(elementBytes, 8);
+  return {"box_copy_" + std::to_string(bytes), bytes};
+}
+
 BoxKernels::Kind BoxKernels::kindOf(DType dtype,
                                     std::optional<Reduction> reduction) {
   int64_t bytes = byteSize(dtype);
-  if (!reduction) {
-    bytes = std::min<int64_t>(bytes, 8);
-    return {"box_copy_" + std::to_string(bytes), bytes};
-  }
+  if (!reduction)
+    return copyKind(bytes);
   return {std::string("box_") + operationName(dtype, *reduction) + "_" +
               typeName(dtype),
           isComplex(dtype) ? bytes / 2 : bytes};
 }
 
 void BoxKernels::prepare(DType dtype, std::optional<Reduction> reduction) {
-  std::string name = kindOf(dtype, reduction).name;
-  Function &function = functions[name];
-  if (function)
-    return;
-  function = gpu.load(boxKernelText(name), name, modules.emplace_back());
+  prepare(kindOf(dtype, reduction));
+}
+
+void BoxKernels::prepare(const Kind &kind) {
+  Function &function = functions[kind.name];
+  if (!function)
+    function =
+        gpu.load(boxKernelText(kind.name), kind.name, modules.emplace_back());
 }
 
 void BoxKernels::launch(const std::string &name, const BoxParameter &box,
@@ -155,8 +161,7 @@ void BoxKernels::run(DType dtype, std::optional<Reduction> reduction, void *dst,
                      const Shape &dstShape, const Shape &dstStart,
                      const Shape &size, std::span<const BoxSource> sources,
                      Stream stream) {
-  int64_t elements = elementCount(size);
-  if (elements == 0)
+  if (elementCount(size) == 0)
     return;
   bool isCopy = sources.size() == 1;
   Kind kind = kindOf(dtype, isCopy ? std::nullopt : reduction);
@@ -181,6 +186,30 @@ void BoxKernels::run(DType dtype, std::optional<Reduction> reduction, void *dst,
       from = std::move(strides);
   }
 
+  put(kind, bytes, isCopy, box, size, std::move(to), std::move(from), stream);
+}
+
+void BoxKernels::copy(int64_t elementBytes, void *dst, const Shape &dstStrides,
+                      const void *src, const Shape &srcStrides,
+                      const Shape &size, Stream stream) {
+  if (elementCount(size) == 0)
+    return;
+  auto inBytes = [elementBytes](const Shape &strides) {
+    Strides result;
+    for (int64_t stride : strides)
+      result.push_back(static_cast<uint64_t>(stride * elementBytes));
+    return result;
+  };
+  BoxParameter box;
+  box.to = addressOf(dst);
+  box.from[box.sources++] = addressOf(src) | BoxParameter::strided;
+  put(copyKind(elementBytes), elementBytes, /*isCopy=*/true, box, size,
+      inBytes(dstStrides), inBytes(srcStrides), stream);
+}
+
+void BoxKernels::put(const Kind &kind, int64_t bytes, bool isCopy,
+                     BoxParameter box, const Shape &size, Strides to,
+                     Strides from, Stream stream) {
   // Dimensions that lie behind one another everywhere are one.
   std::vector<uint64_t> extents;
   size_t last = 0;
@@ -212,7 +241,7 @@ void BoxKernels::run(DType dtype, std::optional<Reduction> reduction, void *dst,
   if (isCopy && isRun)
     return gpu.call(gpu.driver.memcpyAsync, box.to,
                     box.from[0] & ~BoxParameter::strided,
-                    static_cast<size_t>(elements * bytes), stream);
+                    static_cast<size_t>(elementCount(size) * bytes), stream);
 
   // The outer ones of more dimensions than a kernel has are loops here.
   size_t outer = extents.size() > BoxParameter::mostDims

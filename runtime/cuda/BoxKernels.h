@@ -49,6 +49,7 @@ public:
   /// Loads what `run` needs for such elements; without a reduction, what copies
   /// them.
   void prepare(DType dtype, std::optional<Reduction> reduction);
+  void prepareCopy(int64_t elementBytes) { prepare(copyKind(elementBytes)); }
 
   /// Puts it on the stream: the box of `size` at `dstStart` becomes the only
   /// source, or the reduction of all sources in their order, or, of none, the
@@ -56,6 +57,10 @@ public:
   void run(DType dtype, std::optional<Reduction> reduction, void *dst,
            const Shape &dstShape, const Shape &dstStart, const Shape &size,
            std::span<const BoxSource> sources, Stream stream);
+  /// Puts a copy of elements on the stream as `copyStrided` makes it.
+  void copy(int64_t elementBytes, void *dst, const Shape &dstStrides,
+            const void *src, const Shape &srcStrides, const Shape &size,
+            Stream stream);
 
 private:
   /// Bytes of what is combined, and how: part of a kernel's name.
@@ -63,7 +68,15 @@ private:
     std::string name;
     int64_t bytes;
   };
+  static Kind copyKind(int64_t elementBytes);
   static Kind kindOf(DType dtype, std::optional<Reduction> reduction);
+  using Strides = std::vector<uint64_t>;
+  void prepare(const Kind &kind);
+  /// Puts a box on the stream that lacks but its dimensions; strides are in
+  /// bytes.
+  void put(const Kind &kind, int64_t elementBytes, bool isCopy,
+           BoxParameter box, const Shape &size, Strides to, Strides from,
+           Stream stream);
   void launch(const std::string &name, const BoxParameter &box, Stream stream);
 
   const Gpu &gpu;

@@ -24,16 +24,15 @@
 
 namespace whale::runtime {
 
-/// The most bytes that a process gives, or takes, in a round: what is packed is
-/// one huge page, and stays in the cache until it is sent.
-static constexpr int64_t roundBytes = 2 << 20;
 /// From here on a message costs less than two copies.
 static constexpr int64_t largeBytes = 128 << 10;
 
 namespace {
 class Rounds {
 public:
-  explicit Rounds(int64_t processes) : given(processes), taken(processes) {}
+  Rounds(int64_t processes, int64_t roundBytes)
+      : given(processes, Load(roundBytes)), taken(processes, Load(roundBytes)) {
+  }
 
   /// The round of a piece, by the bytes of all pieces before.
   size_t place(const MovedPiece &piece, int64_t bytes);
@@ -42,9 +41,11 @@ private:
   /// What a process gives, or takes, by round; and how many rounds, from the
   /// first one, have hardly room any more.
   struct Load {
+    explicit Load(int64_t most) : most(most) {}
     bool hasRoom(size_t round, int64_t bytes) const;
     void add(size_t round, int64_t bytes);
 
+    int64_t most;
     std::vector<int64_t> bytes;
     size_t full = 0;
   };
@@ -54,14 +55,14 @@ private:
 
 bool Rounds::Load::hasRoom(size_t round, int64_t more) const {
   return round >= bytes.size() || bytes[round] == 0 ||
-         bytes[round] + more <= roundBytes;
+         bytes[round] + more <= most;
 }
 
 void Rounds::Load::add(size_t round, int64_t more) {
   if (round >= bytes.size())
     bytes.resize(round + 1);
   bytes[round] += more;
-  while (full < bytes.size() && bytes[full] > roundBytes / 16 * 15)
+  while (full < bytes.size() && bytes[full] > most / 16 * 15)
     ++full;
 }
 
@@ -77,7 +78,8 @@ size_t Rounds::place(const MovedPiece &piece, int64_t bytes) {
 
 /// Cuts pieces that are larger than a round.
 static std::vector<MovedPiece> cutLarge(std::vector<MovedPiece> pieces,
-                                        std::span<const ArrayMove> moves) {
+                                        std::span<const ArrayMove> moves,
+                                        int64_t roundBytes) {
   std::vector<MovedPiece> result;
   std::ranges::reverse(pieces);
   while (!pieces.empty()) {
@@ -175,12 +177,13 @@ ExchangePlan planExchange(std::span<const ArrayMove> moves,
     all.push_back({move.elementBytes, *move.from, *move.to,
                    move.fromRanks->processOf, places.processOf});
   }
-  plan.pieces = cutLarge(format::exchangeOf(all, places.hostOf), moves);
+  plan.pieces = cutLarge(format::exchangeOf(all, places.hostOf), moves,
+                         places.roundBytes);
 
   std::vector<bool> hasRank(places.processes);
   for (int64_t process : places.processOf)
     hasRank[process] = true;
-  Rounds rounds(places.processes);
+  Rounds rounds(places.processes, places.roundBytes);
   // Of this process, by round: the pieces that it gives, and those it takes.
   std::map<size_t, std::pair<std::vector<size_t>, std::vector<size_t>>> own;
   for (size_t number = 0; number < plan.pieces.size(); ++number) {

@@ -39,7 +39,8 @@ struct ArrayMove {
   }
 };
 
-/// Where the ranks of an exchange are.
+/// Where the ranks of an exchange are. Between GPUs each rank counts as a
+/// process of its own: it is memory that they have in common or not.
 struct ExchangePlaces {
   /// This process, and how many there are.
   int64_t process = 0, processes = 1;
@@ -47,6 +48,9 @@ struct ExchangePlaces {
   std::vector<int64_t> processOf;
   /// By process.
   std::vector<unsigned> hostOf;
+  /// The most bytes that a process gives, or takes, in a round. By default what
+  /// is packed is one huge page, and stays in the cache until it is sent.
+  int64_t roundBytes = 2 << 20;
 };
 
 /// What this process gives in a round, or what it takes.
@@ -83,9 +87,9 @@ struct ExchangePlan {
   std::vector<std::vector<int64_t>> uses;
 };
 
-/// Plans an exchange for one process: all of them plan the same messages. A
-/// process gives, and takes, at most 2 MiB in a round. Pieces that are large
-/// go as messages of their own, the others of two processes in one. Throws
+/// Plans an exchange for one process: all of them plan the same messages.
+/// Pieces that are large go as messages of their own, the others of two
+/// processes in one. Throws
 /// Error where a process that has no rank would have to give something. Cost:
 /// that of exchangeOf.
 ExchangePlan planExchange(std::span<const ArrayMove> moves,

@@ -156,7 +156,7 @@ Ranks::Ranks(RanksOptions given)
       hostOfRank(findHosts(map(), exchangeOf("hosts"))),
       hostTransport(
           createTransport(options, exchangeOf("addresses of the transport"))),
-      ranks(map().processOf.size()),
+      ranks(map().processOf.size()), hostMemory(createHostMemory()),
       rankThreads(static_cast<int64_t>(map().local.size()),
                   job() && map().local.size() == 1
                       ? RankThreads::Where::Caller
@@ -217,6 +217,9 @@ void Ranks::findGpus() {
   if (options.transport.value_or(TransportKind::Nccl) == TransportKind::Nccl)
     gpuTransport =
         createNcclTransport(*libraries, gpuOfRank, exchangeOf("GPUs"));
+  if (gpuTransport && gpuTransport->carriesMessages())
+    for (const std::shared_ptr<cuda::Gpu> &gpu : gpuOfRank)
+      gpuMemories.push_back(gpu ? createGpuMemory(gpu) : nullptr);
 }
 
 /// The ranks that may be shared, of one process: a fork has none of its

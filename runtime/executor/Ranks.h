@@ -22,6 +22,7 @@
 
 #include "device/Device.h"
 #include "executor/AssignGpus.h"
+#include "executor/ExchangeMemory.h"
 #include "executor/ExchangePlan.h"
 #include "executor/RankThreads.h"
 #include "executor/StepQueue.h"
@@ -169,12 +170,22 @@ public:
   /// Gives each process what all have given.
   Exchange exchangeOf(const char *what) const;
 
+  /// Through the memory of the hosts, or from GPU to GPU.
+  enum class ExchangeWay : uint8_t { Hosts, Gpus };
+  /// Whether an array, whose step has ended, can go from GPU to GPU, all of
+  /// which can here.
+  bool exchangesByGpus(const Array &array) const;
   /// Brings arrays, each as its shards by rank, from one layout to another, in
   /// one exchange; sources that only the caller has given are freed on the way.
-  /// Collective where there are several processes.
+  /// `fromRanks` is null where there is one process. Collective where there are
+  /// several processes.
   using Shards = std::vector<std::shared_ptr<Buffer>>;
   std::vector<Shards> exchange(std::span<const ArrayMove> moves,
-                               std::vector<Shards> sources);
+                               std::vector<Shards> sources, ExchangeWay way);
+  /// What it takes for a rank of this process.
+  ExchangeMemory &exchangeMemory(int64_t rank, ExchangeWay way) {
+    return way == ExchangeWay::Hosts ? *hostMemory : *gpuMemories[rank];
+  }
 
   //===--------------------------------------------------------------------===//
   // What a rank has
@@ -224,7 +235,8 @@ public:
 private:
   struct Registry;
   static Registry &registry();
-  const ExchangePlan &exchangePlan(std::span<const ArrayMove> moves);
+  const std::vector<ExchangePlan> &
+  exchangePlans(std::span<const ArrayMove> moves, ExchangeWay way);
   void findGpus();
   Progress progress();
 
@@ -234,8 +246,16 @@ private:
   std::unique_ptr<NcclTransport> gpuTransport;
   std::unique_ptr<Transport> hostTransport;
   std::vector<Rank> ranks;
-  /// Of the last exchanges, the last one first.
-  std::list<ExchangePlan> exchanges;
+  struct PlannedExchange {
+    ExchangeWay way;
+    /// Of this process, or of its ranks.
+    std::vector<ExchangePlan> plans;
+  };
+  /// The last one first.
+  std::list<PlannedExchange> exchanges;
+  const std::unique_ptr<ExchangeMemory> hostMemory;
+  /// By rank; none where exchanges do not go from GPU to GPU.
+  std::vector<std::unique_ptr<ExchangeMemory>> gpuMemories;
   bool wasAbandoned = false;
 
   /// Guards who is at work.

@@ -121,6 +121,45 @@ TEST(CudaBoxes, AreCopied) {
       check(random, dtype, std::nullopt, 1, rank);
 }
 
+/// Dimensions in any order, with gaps between them.
+TEST(CudaBoxes, AreCopiedBetweenStrides) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 60; ++round) {
+    size_t rank = random() % 5;
+    Shape size(rank);
+    for (int64_t &extent : size)
+      extent = random() % 5;
+    auto stridesOf = [&](int64_t &end) {
+      std::vector<size_t> order(rank);
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::shuffle(order, random);
+      Shape strides(rank);
+      end = 1;
+      for (size_t d : order) {
+        strides[d] = end;
+        end *= std::max<int64_t>(size[d], 1) + random() % 2;
+      }
+      return strides;
+    };
+    int64_t bytes = 1 << random() % 5, dstEnd, srcEnd;
+    Shape dstStrides = stridesOf(dstEnd), srcStrides = stridesOf(srcEnd);
+    auto bytesOf = [&](int64_t count) {
+      return runtime::test::randomElements(random, DType::UI8, count * bytes);
+    };
+    Bytes expected = bytesOf(dstEnd), from = bytesOf(srcEnd);
+    OnGpu there;
+    void *dst = there.copy(expected), *src = there.copy(from);
+    copyStrided(expected.data(), dstStrides, from.data(), srcStrides, size,
+                bytes);
+    BoxKernels kernels(there.gpu);
+    kernels.prepareCopy(bytes);
+    kernels.copy(bytes, dst, dstStrides, src, srcStrides, size,
+                 there.gpu.communication);
+    there.gpu.synchronize(there.gpu.communication);
+    EXPECT_EQ(std::memcmp(dst, expected.data(), expected.size()), 0);
+  }
+}
+
 TEST(CudaBoxes, AreReducedWithTheHostsBits) {
   std::mt19937 random(2);
   int64_t kinds = 0;

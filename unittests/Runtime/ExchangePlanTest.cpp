@@ -12,9 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "executor/ExchangePlan.h"
-
-#include "CopyBox.h"
+#include "Layouts.h"
 #include "whale/ProgramFormat/Pieces.h"
 #include "whale/Runtime/Job.h"
 
@@ -23,60 +21,15 @@
 #include <cstring>
 #include <deque>
 #include <map>
-#include <random>
 
 using namespace whale::runtime;
+using namespace whale::runtime::test;
 using whale::format::Box;
 using whale::format::denseStrides;
-using whale::format::elementCount;
 
 namespace {
 
-using Numbers = std::vector<int32_t>;
-/// Of an array: by rank.
-using Shards = std::vector<Numbers>;
-
 constexpr int64_t roundBytes = 8 << 20;
-
-/// Ranks that hold parts of one dimension, all, or nothing.
-std::shared_ptr<Layout> randomLayout(std::mt19937 &random, const Shape &shape,
-                                     int64_t ranks) {
-  auto layout = std::make_shared<Layout>(Layout{shape, {}});
-  auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
-  if (below(4) == 0) {
-    for (int64_t rank = 0; rank < ranks; ++rank)
-      layout->boxes.push_back(rank == 0 || below(3) != 0
-                                  ? std::optional(Box::whole(shape))
-                                  : std::nullopt);
-    return layout;
-  }
-  auto d = static_cast<size_t>(below(std::ssize(shape)));
-  std::vector<int64_t> cuts = {0, shape[d]};
-  for (int64_t i = 1; i < ranks; ++i)
-    cuts.push_back(below(shape[d] + 1));
-  std::ranges::sort(cuts);
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    Box box = Box::whole(shape);
-    box.start[d] = cuts[rank];
-    box.size[d] = cuts[rank + 1] - cuts[rank];
-    layout->boxes.emplace_back(box);
-  }
-  return layout;
-}
-
-/// The shards of an array whose elements are numbered.
-Shards shardsOf(const Layout &layout) {
-  Numbers whole(elementCount(layout.view));
-  std::iota(whole.begin(), whole.end(), 0);
-  Shards shards;
-  for (const std::optional<Box> &box : layout.boxes) {
-    Numbers &shard = shards.emplace_back(box ? box->elements() : 0);
-    if (box)
-      copyBox(shard.data(), box->size, Shape(box->size.size()), whole.data(),
-              layout.view, box->start, box->size, 4);
-  }
-  return shards;
-}
 
 /// The ranks of a layout, among processes.
 std::shared_ptr<const RankMap> mapOf(const Layout &layout, int64_t processes) {

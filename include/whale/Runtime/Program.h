@@ -221,10 +221,12 @@ private:
   explicit Program(std::shared_ptr<State> state);
   Submission submit(std::span<const Array> arguments,
                     const StepOptions &options, Trace *trace) const;
+  /// Who wants arrays in another layout.
+  enum class Wanted : uint8_t { ByRanks, ByHost };
   std::vector<Array>
   moveInTurn(std::vector<Array> arrays,
              std::vector<std::shared_ptr<const Layout>> layouts,
-             const AskInterrupted &interrupted) const;
+             const AskInterrupted &interrupted, Wanted wanted) const;
   std::shared_ptr<State> state;
 };
 
