@@ -86,14 +86,10 @@ public:
   /// Posts messages as one transfer of the rank, for what no channel describes:
   /// the bytes are wherever they are. Both ends of two ranks' messages list
   /// them in one order, with the same sizes. All ranks that have any call it at
-  /// the same place of their queues. Only where the ranks at both ends of a
-  /// message are in several processes; else an Error.
+  /// the same place of their queues.
   virtual Ticket startMessages(int64_t rank,
-                               std::span<const RankMessage> /*sends*/,
-                               std::span<const RankMessage> /*receives*/) {
-    throw Error("rank " + std::to_string(rank) +
-                " exchanges messages with ranks of its process");
-  }
+                               std::span<const RankMessage> sends,
+                               std::span<const RankMessage> receives) = 0;
 
   /// Whether the rank's part is done; only before the wait for it. Moves the
   /// rank's transfers forward.

@@ -86,6 +86,30 @@ def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
     compare(tmp_path, strategy, "host", steps)
 
 
+def test_a_switch(tmp_path: pathlib.Path) -> None:
+    """The state goes from GPU to GPU, with the bits that go by the host."""
+    program, other = (
+        compile_(folder, strategy, n=500, target="cuda-test")
+        for strategy in ("replicate", "split")
+        if not (folder := tmp_path / strategy).mkdir()
+    )
+    steps = ["--steps=5", f"--switch=2:{other}", f"--switch=4:{program}"]
+    host = run(
+        program, "host", *steps, "--transport=local", WHALE_TEST_CUDA="3"
+    )
+    assert host.returncode == 0, host.stderr
+    variables = {
+        1: {"WHALE_TEST_CUDA": "5"},
+        2: machine(tmp_path / "2"),
+        4: machine(tmp_path / "4"),
+    }
+    for count, environment in variables.items():
+        ranks = [f"--nprocs={count}"] if count > 1 else []
+        moved = run(program, "gpus", *steps, *ranks, **environment)
+        assert moved.returncode == 0, moved.stderr
+        assert bits(program, "host") == bits(program, "gpus")
+
+
 MIXED = json.dumps(
     {
         "kinds": {

@@ -28,7 +28,6 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
-#include <deque>
 #include <filesystem>
 #include <semaphore>
 #include <thread>
@@ -209,49 +208,6 @@ TEST(MessageTransport, ReducesManyChunks) {
     for (int64_t rank = 0; rank < ranks; ++rank)
       for (int64_t i = 0; i < count; ++i)
         ASSERT_EQ((inPlace ? src : dst)[rank][i], static_cast<int32_t>(i * 6));
-  }
-}
-
-/// Each rank sends each other one some messages, some of them empty or large,
-/// from wherever they are, among transfers of a channel.
-TEST(MessageTransport, SendsMessagesWithoutAChannel) {
-  constexpr int64_t ranks = 5, rounds = 4;
-  whale::format::Program program = programOf(ranks, {makeSend(0, 1)});
-  for (int64_t processes : {2, 5}) {
-    Processes transport(program, processes);
-    auto sizeOf = [](int64_t from, int64_t to, int64_t message) {
-      return (from * 7 + to * 3 + message) % 4 * (message == 2 ? 70'001 : 13);
-    };
-    auto byteOf = [](int64_t from, int64_t to, int64_t message, int64_t round) {
-      return static_cast<char>(from * 64 + to * 16 + message * 4 + round);
-    };
-    Outcome outcome = runRanks(transport, ranks, [&](int64_t rank) {
-      for (int64_t round = 0; round < rounds; ++round) {
-        std::deque<std::vector<char>> given, taken;
-        std::vector<RankMessage> sends, receives;
-        int64_t received = 0;
-        for (int64_t peer = 0; peer < ranks; ++peer)
-          for (int64_t message = 0; peer != rank && message < 3; ++message) {
-            auto &out = given.emplace_back(sizeOf(rank, peer, message),
-                                           byteOf(rank, peer, message, round));
-            sends.push_back({peer, out.data(), std::ssize(out)});
-            auto &in = taken.emplace_back(sizeOf(peer, rank, message));
-            receives.push_back({peer, in.data(), std::ssize(in)});
-            received += std::ssize(in);
-          }
-        Ticket ticket = transport.startMessages(rank, sends, receives);
-        int32_t value = 1;
-        if (rank < 2)
-          run(transport, rank, 0, &value, &value);
-        EXPECT_EQ(transport.wait(rank, ticket).received, received);
-        for (int64_t peer = 0, next = 0; peer < ranks; ++peer)
-          for (int64_t message = 0; peer != rank && message < 3;
-               ++message, ++next)
-            for (char byte : taken[next])
-              ASSERT_EQ(byte, byteOf(peer, rank, message, round));
-      }
-    });
-    EXPECT_EQ(outcome, Outcome());
   }
 }
 

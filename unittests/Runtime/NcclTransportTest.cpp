@@ -97,6 +97,7 @@ public:
       given.push_back(std::move(gpu));
     }
     inner = makeNccl(program, machine, given, alone);
+    inner->connectMessages();
   }
   ~OnMachine() override {
     inner->settle();
@@ -117,6 +118,8 @@ public:
   void dropChannels(int64_t first) override { local->dropChannels(first); }
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
+  Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
+                       std::span<const RankMessage> receives) override;
   bool test(int64_t rank, const Ticket &ticket) override {
     Use &use = ranks[rank].uses.at(ticket.number);
     return use.isDone ||
@@ -156,13 +159,17 @@ private:
     void *src = nullptr, *dst = nullptr, *target = nullptr;
     int64_t bytes = 0;
     bool isDone = false;
+    /// Messages on the GPU, and where those that come are wanted.
+    std::vector<RankMessage> sends, receives;
+    std::vector<void *> targets;
   };
   struct OfRank {
     cuda::Gpu *gpu = nullptr;
     std::map<int64_t, Use> uses;
   };
   bool carries(const Ticket &ticket) const {
-    return inner->carries(ticket.channel);
+    return ticket.channel == Ticket::ofMessages ||
+           inner->carries(ticket.channel);
   }
   void *bring(cuda::Gpu &gpu, const void *data, int64_t bytes) {
     auto *there = reinterpret_cast<void *>(gpu.allocate(bytes));
@@ -172,6 +179,9 @@ private:
   bool take(int64_t rank, Use &use) {
     if (use.dst && !use.isDone)
       std::memcpy(use.target, use.dst, static_cast<size_t>(use.bytes));
+    for (size_t i = 0; i < use.receives.size(); ++i)
+      std::memcpy(use.targets[i], use.receives[i].data,
+                  static_cast<size_t>(use.receives[i].bytes));
     use.isDone = true;
     release(*ranks[rank].gpu, use);
     return true;
@@ -181,6 +191,11 @@ private:
       if (memory)
         gpu.driver.memFree.function(cuda::addressOf(memory));
     use.src = use.dst = nullptr;
+    for (std::vector<RankMessage> *list : {&use.sends, &use.receives}) {
+      for (const RankMessage &message : *list)
+        gpu.driver.memFree.function(cuda::addressOf(message.data));
+      list->clear();
+    }
   }
   /// What a run that was aborted has left.
   void drop() {
@@ -226,6 +241,24 @@ Ticket OnMachine::start(int64_t rank, int64_t channel, const void *src,
     use.dst = dst == src ? use.src : bring(*its.gpu, dst, use.bytes);
   use.ticket = inner->start(rank, channel, use.src, use.dst);
   return {channel, number};
+}
+
+Ticket OnMachine::startMessages(int64_t rank,
+                                std::span<const RankMessage> sends,
+                                std::span<const RankMessage> receives) {
+  OfRank &its = ranks[rank];
+  its.gpu->attach();
+  auto number = static_cast<int64_t>(its.uses.size());
+  Use &use = its.uses[number];
+  use.sends.assign(sends.begin(), sends.end());
+  use.receives.assign(receives.begin(), receives.end());
+  for (const RankMessage &message : receives)
+    use.targets.push_back(message.data);
+  for (std::vector<RankMessage> *list : {&use.sends, &use.receives})
+    for (RankMessage &message : *list)
+      message.data = bring(*its.gpu, message.data, message.bytes);
+  use.ticket = inner->startMessages(rank, use.sends, use.receives);
+  return {Ticket::ofMessages, number};
 }
 
 TransportMaker onMachine(uint64_t seed) {

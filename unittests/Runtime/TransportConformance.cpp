@@ -25,6 +25,7 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <deque>
 #include <sched.h>
 #include <thread>
 
@@ -219,6 +220,57 @@ TEST_P(TransportConformance, AWaitMovesOtherTransfersForward) {
             allWell);
   EXPECT_EQ(received, 22);
   EXPECT_EQ(sums[1], (std::vector<int32_t>{11, 22}));
+}
+
+/// Each rank sends each other one some messages, some of them empty or large,
+/// from wherever they are, among transfers of a channel.
+TEST_P(TransportConformance, SendsMessagesWithoutAChannel) {
+  constexpr int64_t ranks = 5, rounds = 4, messages = 3;
+  whale::format::Program program = programOf(ranks, {makeSend(0, 1)});
+  auto transport = GetParam()(program);
+  auto sizeOf = [](int64_t from, int64_t to, int64_t message) {
+    return (from * 7 + to * 3 + message) % 4 * (message == 2 ? 70'001 : 13);
+  };
+  auto byteOf = [](int64_t from, int64_t to, int64_t message, int64_t round) {
+    return static_cast<char>(from * 64 + to * 16 + message * 4 + round);
+  };
+  // Some only give, some only take; there is no circle in the second round.
+  auto areSent = [](int64_t from, int64_t to, int64_t round) {
+    return from != to && (round != 1 || from < to);
+  };
+  Outcome outcome = runRanks(*transport, ranks, [&](int64_t rank) {
+    for (int64_t round = 0; round < rounds; ++round) {
+      std::deque<std::vector<char>> given, taken;
+      std::vector<RankMessage> sends, receives;
+      int64_t received = 0;
+      for (int64_t peer = 0; peer < ranks; ++peer)
+        for (int64_t message = 0; message < messages; ++message) {
+          if (areSent(rank, peer, round)) {
+            auto &out = given.emplace_back(sizeOf(rank, peer, message),
+                                           byteOf(rank, peer, message, round));
+            sends.push_back({peer, out.data(), std::ssize(out)});
+          }
+          if (areSent(peer, rank, round)) {
+            auto &in = taken.emplace_back(sizeOf(peer, rank, message));
+            receives.push_back({peer, in.data(), std::ssize(in)});
+            received += std::ssize(in);
+          }
+        }
+      Ticket ticket = transport->startMessages(rank, sends, receives);
+      int32_t value = static_cast<int32_t>(7 + rank), other = 0;
+      if (rank < 2)
+        run(*transport, rank, 0, &value, &other);
+      EXPECT_EQ(other, rank == 1 ? 7 : 0);
+      EXPECT_EQ(transport->wait(rank, ticket).received, received);
+      size_t next = 0;
+      for (int64_t peer = 0; peer < ranks; ++peer)
+        for (int64_t message = 0;
+             areSent(peer, rank, round) && message < messages; ++message)
+          for (char byte : taken[next++])
+            ASSERT_EQ(byte, byteOf(peer, rank, message, round));
+    }
+  });
+  EXPECT_EQ(outcome, allWell);
 }
 
 /// Two ranks send each other 5 and 6, in one order of the two channels or each

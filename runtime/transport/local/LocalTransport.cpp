@@ -51,6 +51,8 @@ public:
   void dropChannels(int64_t first) override { numbers.drop(first); }
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
+  Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
+                       std::span<const RankMessage> receives) override;
   bool test(int64_t rank, const Ticket &ticket) override;
   Traffic wait(int64_t rank, const Ticket &ticket) override;
   void finish(int64_t rank) override;
@@ -83,13 +85,17 @@ private:
     /// for, by number.
     double linksFree = 0;
     std::unordered_map<int64_t, double> ends;
+    /// Of transfers without a channel, by number, until they were waited for.
+    std::unordered_map<int64_t, Member> exchanges;
 
     Member *head() const {
       return queue.empty() ? nullptr : queue.front().member;
     }
   };
 
+  Ticket post(int64_t rank, int64_t channel, const Posted &posted);
   void reach(Rank &rank);
+  void meet(Member &self);
   void leave(Rank &rank);
   void followUp();
   void finishStage(Member &member);
@@ -146,6 +152,9 @@ void LocalTransport::reach(Rank &rank) {
   self.arrived = self.reduced = self.reads = 0;
   self.stage = self.firstStage;
   self.ready = self.begins = std::max(posted.time, rank.linksFree);
+  changed.push_back(&rank);
+  if (!self.peers)
+    return meet(self);
   for (Member *peer : *self.peers) {
     if (peer->use != self.use)
       continue;
@@ -158,7 +167,33 @@ void LocalTransport::reach(Rank &rank) {
     if (peer->hasBegun())
       changed.push_back(ranks[peer->rank].get());
   }
-  changed.push_back(&rank);
+}
+
+/// Finds those who have come before with messages for this one, or from it.
+void LocalTransport::meet(Member &self) {
+  self.arrived = 1;
+  for (auto &[rank, partner] : self.partners) {
+    Member *peer = ranks[rank]->head();
+    if (!peer || peer->peers)
+      continue;
+    auto found = peer->partners.find(self.rank);
+    // One that is there has been met, and waits for others.
+    if (found == peer->partners.end() || found->second)
+      continue;
+    partner = peer;
+    found->second = &self;
+    auto add = [](Member &to, Member &from) {
+      ++to.arrived;
+      to.begins = std::max(to.begins, from.ready);
+      if (std::ranges::any_of(to.receives, [&](const RankMessage &message) {
+            return message.peer == from.rank;
+          }))
+        to.sources.push_back(&from);
+    };
+    add(self, *peer);
+    add(*peer, self);
+    changed.push_back(ranks[rank].get());
+  }
 }
 
 void LocalTransport::leave(Rank &rank) {
@@ -282,10 +317,25 @@ Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,
     member.move();
     return {channel, atOnce};
   }
+  return post(rank, channel, {&member, src, dst, now()});
+}
+
+Ticket LocalTransport::startMessages(int64_t rank,
+                                     std::span<const RankMessage> sends,
+                                     std::span<const RankMessage> receives) {
+  Lock lock(mutex);
+  Rank &self = *ranks[rank];
+  Member &member = self.exchanges[self.started];
+  member = local::messagesOf(rank, sends, receives);
+  return post(rank, Ticket::ofMessages, {&member, nullptr, nullptr, now()});
+}
+
+Ticket LocalTransport::post(int64_t rank, int64_t channel,
+                            const Posted &posted) {
   Rank &self = *ranks[rank];
   if (stopped)
     throw Aborted();
-  self.queue.push_back({&member, src, dst, now()});
+  self.queue.push_back(posted);
   if (self.queue.size() == 1) {
     reach(self);
     followUp();
@@ -305,7 +355,10 @@ bool LocalTransport::test(int64_t rank, const Ticket &ticket) {
 Traffic LocalTransport::wait(int64_t rank, const Ticket &ticket) {
   Rank &self = *ranks[rank];
   Lock lock(mutex);
-  Traffic traffic = channels.at(ticket.channel).at(rank).traffic;
+  bool isExchange = ticket.channel == Ticket::ofMessages;
+  Traffic traffic = (isExchange ? self.exchanges.at(ticket.number)
+                                : channels.at(ticket.channel).at(rank))
+                        .traffic;
   if (ticket.number == atOnce)
     return traffic;
   Clock::duration waited{}, slept{};
@@ -325,6 +378,8 @@ Traffic LocalTransport::wait(int64_t rank, const Ticket &ticket) {
     }
   }
   self.ends.erase(ticket.number);
+  if (isExchange)
+    self.exchanges.erase(ticket.number);
   traffic.waitedSeconds = std::chrono::duration<double>(waited).count();
   traffic.linkSeconds = std::chrono::duration<double>(slept).count();
   return traffic;
@@ -364,6 +419,7 @@ void LocalTransport::reset() {
     rank->started = rank->left = 0;
     rank->linksFree = 0;
     rank->ends.clear();
+    rank->exchanges.clear();
   }
 }
 

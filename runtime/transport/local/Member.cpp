@@ -12,6 +12,8 @@
 #include "transport/Reduce.h"
 
 #include <algorithm>
+#include <cstring>
+#include <set>
 
 namespace whale::runtime::local {
 
@@ -28,7 +30,54 @@ void Member::move() const {
   }
 }
 
+Member messagesOf(int64_t rank, std::span<const RankMessage> sends,
+                  std::span<const RankMessage> receives) {
+  Member member;
+  member.rank = rank;
+  auto add = [&](std::span<const RankMessage> given,
+                 std::vector<RankMessage> &list, int64_t &bytes) {
+    std::set<int64_t> peers;
+    for (const RankMessage &message : given) {
+      if (message.bytes == 0)
+        continue;
+      list.push_back(message);
+      bytes += message.bytes;
+      member.partners[message.peer] = nullptr;
+      peers.insert(message.peer);
+    }
+    return peers.size();
+  };
+  member.readers = add(sends, member.sends, member.traffic.sent);
+  if (add(receives, member.receives, member.traffic.received))
+    member.firstStage = Member::Stage::Pull;
+  return member;
+}
+
+/// Each takes what the other has for it, in the order of both lists.
+void Member::pullMessages() const {
+  std::map<int64_t, std::vector<const RankMessage *>> given;
+  for (const RankMessage &message : receives)
+    given[message.peer];
+  for (auto &[peer, list] : given)
+    for (const RankMessage &message : partners.at(peer)->sends)
+      if (message.peer == rank)
+        list.push_back(&message);
+  std::map<int64_t, size_t> taken;
+  for (const RankMessage &message : receives) {
+    size_t number = taken[message.peer]++;
+    const auto &list = given[message.peer];
+    if (number >= list.size() || list[number]->bytes != message.bytes)
+      throw Error("rank " + std::to_string(message.peer) +
+                  " sends other messages than rank " + std::to_string(rank) +
+                  " receives");
+    std::memcpy(message.data, list[number]->data,
+                static_cast<size_t>(message.bytes));
+  }
+}
+
 void Member::pull() const {
+  if (!collective)
+    return pullMessages();
   std::map<int64_t, const void *> given{{rank, src}};
   for (const Member *source : sources)
     given[source->rank] = source->src;

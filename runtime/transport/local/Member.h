@@ -13,6 +13,7 @@
 #include "transport/Transport.h"
 
 #include <deque>
+#include <map>
 #include <unordered_map>
 
 namespace whale::runtime::local {
@@ -34,7 +35,7 @@ struct Member {
   const Collective *collective = nullptr;
   int64_t rank = 0;
   /// Itself and all that it exchanges data with; of an all-reduce the group, in
-  /// its order.
+  /// its order. Null for messages without a channel.
   const std::vector<Member *> *peers = nullptr;
   /// Other members that it reads from; not of an all-reduce.
   std::vector<Member *> sources;
@@ -49,6 +50,12 @@ struct Member {
   // one that is not empty.
   Slice slice;
   size_t slices = 0;
+
+  // Of messages without a channel: what goes, without what is empty; by rank
+  // that any of it goes to or comes from its part, once both are at the head
+  // of their queues.
+  std::vector<RankMessage> sends, receives;
+  std::map<int64_t, const Member *> partners;
 
   // The transfer at hand.
   const void *src = nullptr;
@@ -66,7 +73,9 @@ struct Member {
   /// and when those of all peers are.
   double ready = 0, begins = 0;
 
-  bool hasBegun() const { return arrived == peers->size(); }
+  bool hasBegun() const {
+    return arrived == (peers ? peers->size() : partners.size() + 1);
+  }
   /// The rank itself has something to do.
   bool isActionable() const {
     return hasBegun() && stage != Stage::Nothing &&
@@ -82,9 +91,14 @@ struct Member {
 
 private:
   void pull() const;
+  void pullMessages() const;
   void reduceSlice() const;
   void copySlices() const;
 };
+
+/// What is there of messages without a channel.
+Member messagesOf(int64_t rank, std::span<const RankMessage> sends,
+                  std::span<const RankMessage> receives);
 
 /// The members of one channel.
 class Channel {
