@@ -42,7 +42,16 @@ SHARING = Script(
     "process of its own takes for them.",
     "sharing.py",
 )
-SCRIPTS = (STATE, SHARING)
+
+
+START = Script(
+    "start",
+    "what comes before steps, and between them",
+    "a start is what compiling and the first call take in a new process, "
+    "without tracing; a call has 450 leaves of 4 elements.",
+    "start.py",
+)
+SCRIPTS = (STATE, SHARING, START)
 
 
 @dataclasses.dataclass(frozen=True)
