@@ -36,7 +36,7 @@ Cluster calibrate(int64_t ranks) {
   kind.kernelStart = speed.kernelStart;
   Efficiency &products = kind.efficiency[static_cast<size_t>(OpClass::Matmul)];
   products.byFlops = curveOf(speed.byFlops);
-  products.bySmallest = curveOf(speed.bySmallest);
+  products.byExtent = curveOf(speed.bySmallest);
   cluster.kinds.push_back(std::move(kind));
   NodeGroup node;
   node.name = "local";

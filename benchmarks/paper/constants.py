@@ -67,7 +67,9 @@ KINDS: dict[str, dict[str, Number]] = {
             f"{GEMM} (DGX-1, CUDA 10.1)",
         ),
         "efficiency.convolution": Number(
-            0.55, f"{CONVOLUTIONS}: 10.3, 9.6 and 6.8 TFLOP/s (cuDNN 7.6)"
+            {"window": [[1, 0.43], [9, 1.13], [49, 0.55]]},
+            f"{CONVOLUTIONS}, by window: 1 x 1 8.1, 6.7 and 5.7 TFLOP/s, "
+            "3 x 3 17.4, 19.8 and 16.6, all 10.3, 9.6 and 6.8 (cuDNN 7.6)",
         ),
         "kernel_start": _INVENTED_START,
         "reserved_bytes": Number(
@@ -92,7 +94,9 @@ KINDS: dict[str, dict[str, Number]] = {
             f"{GEMM} (CUDA 8)",
         ),
         "efficiency.convolution": Number(
-            0.52, f"{CONVOLUTIONS}: 6.1, 4.5 and 4.2 TFLOP/s (cuDNN 6)"
+            {"window": [[1, 0.41], [9, 1.04], [49, 0.52]]},
+            f"{CONVOLUTIONS}, by window: 1 x 1 4.9, 3.4 and 3.4 TFLOP/s, "
+            "3 x 3 10.9, 10.9 and 7.9, all 6.1, 4.5 and 4.2 (cuDNN 6)",
         ),
         "kernel_start": _INVENTED_START,
         "reserved_bytes": Number(
@@ -103,6 +107,42 @@ KINDS: dict[str, dict[str, Number]] = {
         "power_w": Number(250, DATA_SHEET),
     },
 }
+
+CALCULON = "Calculon, systems/a100_80g.json: shares by FLOPs of a product"
+TENSOR_CORES = (
+    "as V100's tensor cores attain of theirs (DeepBench, by window: 1 x 1 32, "
+    "21 and 25 TFLOP/s, 3 x 3 53, 51 and 49, all 38, 29 and 28 of 125)"
+)
+
+
+def _tensor_core_kind(
+    tf32: float, memory: int, bandwidth: float, share: Number, power: float
+) -> dict[str, Number]:
+    """A GPU that computes products of f32 in TF32."""
+    return {
+        "flops": Number({"f32": tf32 * TERA}, f"{DATA_SHEET}, TF32, dense"),
+        "memory_bytes": Number(memory << 30, DATA_SHEET),
+        "memory_bandwidth": Number(bandwidth * GIGA, DATA_SHEET),
+        "memory_efficiency": share,
+        "efficiency.matmul": Number(
+            [[0.3e9, 0.10], [4e9, 0.60], [45e9, 0.90], [200e9, 0.95]],
+            f"{CALCULON} of an A100 at 16 bits",
+            True,
+        ),
+        "efficiency.convolution": Number(
+            {"window": [[1, 0.20], [9, 0.41], [49, 0.25]]}, TENSOR_CORES, True
+        ),
+        "kernel_start": _INVENTED_START,
+        "power_w": Number(power, DATA_SHEET),
+    }
+
+
+KINDS["A100-SXM4-80GB"] = _tensor_core_kind(
+    156, 80, 2039, Number(0.87, "napkin-math-gpu: 1,783 of 2,039 GB/s"), 400
+)
+KINDS["H100-SXM5-80GB"] = _tensor_core_kind(
+    494.7, 80, 3350, Number(0.90, "napkin-math-gpu: 3,004 of 3,350 GB/s"), 700
+)
 
 # Of each device to those of its node, in each direction.
 LINKS: dict[str, dict[str, Number]] = {
@@ -187,6 +227,13 @@ def make_cluster(
 
 V100 = "V100-SXM2-32GB"
 P100 = "P100-PCIe-16GB"
+A100 = "A100-SXM4-80GB"
+H100 = "H100-SXM5-80GB"
+
+
+def alone(kind: str) -> dict[str, Any]:
+    """One device."""
+    return make_cluster(Nodes(kind, 1), is_free=True)
 
 
 def v100s(count: int, **options: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator
 
-from paper import figures
+from paper import figures, single
 from paper.constants import TCP_BANDWIDTH
 from paper.figures import COUNTS, Numbers, Values
 from paper.settings import SETTINGS
@@ -187,7 +187,23 @@ def _uneven_pipeline_family(model: str) -> Family:
     )
 
 
+def _rates_family() -> Family:
+    return Family(
+        "Samples (of GNMT tokens) in a second of one GPU",
+        single.rates,
+        tuple(
+            within(cell.name, cell.name, cell.theirs, 0.45)
+            for cell in single.CELLS
+        )
+        + (
+            Check("median of the differences", "median", "", 0, 0.25, "25%"),
+            Check("devices in order", "in order", "yes", 1, 1, "yes"),
+        ),
+    )
+
+
 FAMILIES: tuple[Family, ...] = (
+    _rates_family(),
     Family(
         "ResNet-50 with 100,000 classes",
         figures.classes_100k,
@@ -340,10 +356,6 @@ MISSING: tuple[tuple[str, str], ...] = (
         "times of a class head split by rows (figure 15)",
         "the compiler takes the columns, and no plan can be edited yet: the "
         "figure is the planner's estimate of both",
-    ),
-    (
-        "trees and rings of NCCL beside Whale's own hierarchical exchange",
-        "the simulator has one rule",
     ),
     (
         "M6-MoE-10T on 512 V100",

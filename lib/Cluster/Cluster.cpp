@@ -44,6 +44,12 @@ std::string_view whale::stringifyOpClass(OpClass opClass) {
   std::abort(); // not an OpClass
 }
 
+const char *whale::extentName(OpClass opClass) {
+  return opClass == OpClass::Matmul        ? "smallest_dimension"
+         : opClass == OpClass::Convolution ? "window"
+                                           : nullptr;
+}
+
 double DeviceKind::peakFlops(std::string_view dtype) const {
   if (auto it = flops.find(std::string(dtype)); it != flops.end())
     return it->second;
@@ -97,11 +103,11 @@ static Json toJson(const Curve &curve) {
   return json;
 }
 
-static Json toJson(const Efficiency &efficiency) {
-  if (!efficiency.bySmallest)
+static Json toJson(const Efficiency &efficiency, OpClass opClass) {
+  if (!efficiency.byExtent)
     return toJson(efficiency.byFlops);
   return {{"flops", toJson(efficiency.byFlops)},
-          {"smallest_dimension", toJson(*efficiency.bySmallest)}};
+          {extentName(opClass), toJson(*efficiency.byExtent)}};
 }
 
 static Json toJson(const Link &link) {
@@ -139,7 +145,7 @@ static Json toJson(const DeviceKind &kind) {
     if (kind.efficiency[i] == Efficiency())
       continue;
     efficiency[std::string(stringifyOpClass(OpClass(i)))] =
-        toJson(kind.efficiency[i]);
+        toJson(kind.efficiency[i], static_cast<OpClass>(i));
   }
   if (!efficiency.empty())
     json["efficiency"] = efficiency;

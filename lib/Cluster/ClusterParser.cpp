@@ -234,7 +234,8 @@ static Curve readCurve(const Field &field, const NumberRange &range,
   return curve;
 }
 
-/// Of products by their smallest dimension, too.
+/// Of products by their smallest dimension, and of convolutions by their
+/// window, too.
 static Efficiency readEfficiency(const Field &field, OpClass opClass) {
   const NumberRange &range = opClass == OpClass::Convolution
                                  ? kConvolutionEfficiencyRange
@@ -242,14 +243,17 @@ static Efficiency readEfficiency(const Field &field, OpClass opClass) {
   auto byFlops = [&](const Field &curve) {
     return readCurve(curve, range, kFlopsRange, "FLOPs");
   };
-  if (opClass != OpClass::Matmul || !field.value().is_object())
+  const char *extent = extentName(opClass);
+  if (!extent || !field.value().is_object())
     return {byFlops(field)};
-  field.object({"flops", "smallest_dimension"});
+  field.object({"flops", extent});
   Efficiency efficiency;
+  // A window's share may be above 1, which is that of any FLOPs.
+  efficiency.byFlops.points.front().second = range.most;
   if (std::optional<Field> curve = field.get("flops"))
     efficiency.byFlops = byFlops(*curve);
-  if (std::optional<Field> curve = field.get("smallest_dimension"))
-    efficiency.bySmallest = readCurve(*curve, range, kExtentRange, "elements");
+  if (std::optional<Field> curve = field.get(extent))
+    efficiency.byExtent = readCurve(*curve, range, kExtentRange, "elements");
   return efficiency;
 }
 

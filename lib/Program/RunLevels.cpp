@@ -64,7 +64,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 bool LevelRunner::isGpu() const {
-  return StringRef(options.target).starts_with("cuda");
+  return StringRef(options.target).starts_with("cuda") || plansGpus;
 }
 
 bool LevelRunner::isCpu() const {
@@ -113,9 +113,12 @@ LogicalResult LevelRunner::checkTarget() const {
 LogicalResult LevelRunner::setCluster(ModuleOp module) {
   for (ClusterOp op : module.getOps<ClusterOp>())
     cluster = op.getCluster();
-  if (!isGpu())
-    return success();
-  if (!cluster)
+  // What is only planned for GPUs goes through their passes, too.
+  if (options.target == "none" && cluster)
+    plansGpus = llvm::any_of(cluster->devices, [&](const Device &device) {
+      return isGpuArchitecture(cluster->kinds[device.kind].arch);
+    });
+  if (!isGpu() || !cluster)
     return success();
   processors = findProcessors(*cluster);
   std::set<int> capabilities;
@@ -123,17 +126,21 @@ LogicalResult LevelRunner::setCluster(ModuleOp module) {
     const DeviceKind &kind = cluster->kindOf(device);
     if (kind.arch.empty())
       continue;
-    if (options.gpuArch.empty() && !isGpuArchitecture(kind.arch))
+    if (options.gpuArch.empty() && !isGpuArchitecture(kind.arch)) {
+      // No code is generated for it.
+      if (plansGpus)
+        continue;
       return module.emitError("devices of kind '")
              << kind.name << "' run " << kind.arch
              << ", for which no kernels can be compiled, only for "
              << llvm::join(getGpuArchitectures(), ", ");
+    }
     capabilities.insert(format::capabilityOf(kind.arch));
   }
   if (!options.gpuArch.empty() || capabilities.empty())
     return success();
   defaultCapability = *capabilities.begin();
-  if (capabilities.size() > 1)
+  if (capabilities.size() > 1 && !plansGpus)
     emitRemark(module.getLoc())
         << "kernels: compiled for each of "
         << llvm::join(llvm::map_range(capabilities, format::archOf), ", ");

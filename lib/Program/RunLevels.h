@@ -42,6 +42,7 @@ public:
   /// Whether the architecture is that of a rank's kind, not one that was asked
   /// for instead of it.
   bool areKindsCompared() const { return isGpu() && options.gpuArch.empty(); }
+  /// Whether ranks are on GPUs, or would be, in a program without code.
   bool isGpu() const;
   /// Whether ranks run on the processor, those of a GPU's emulator included.
   bool isCpu() const;
@@ -88,6 +89,8 @@ private:
   const CompileOptions &options;
   Reporter &reporter;
   std::optional<Cluster> cluster;
+  /// Of a program without code: whether its cluster has GPUs.
+  bool plansGpus = false;
   /// Where ranks are on both, those on the processor.
   llvm::BitVector processors;
   /// Of ranks whose kind names no architecture: the lowest that another one

@@ -37,6 +37,11 @@ ConvolutionForm formOf(const Convolution &op) {
   return ConvolutionForm::Forward;
 }
 
+int64_t windowPlaces(const Convolution &op) {
+  return std::min(volumeOf(op.rhsShape, op.rhsDims.spatial),
+                  volumeOf(op.outShape, op.outDims.spatial));
+}
+
 ConvolutionWindow windowOf(const Convolution &op, size_t spatialDim) {
   const Convolution::Window &window = op.windows[spatialDim];
   auto extent = [&](const Shape &shape, const Convolution::Dimensions &dims) {

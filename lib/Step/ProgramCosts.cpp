@@ -77,7 +77,7 @@ std::optional<OpCost> workOf(const format::Instruction &instruction,
     work.result(matmul->out);
     if (matmul->tf32)
       work.cost.dtype = "tf32";
-    work.cost.smallest =
+    work.cost.extent =
         static_cast<double>(std::min({matmul->m, matmul->n, matmul->k}));
     for (BufferIndex buffer : {matmul->lhs, matmul->rhs, matmul->out})
       work.use(buffer);
@@ -91,6 +91,7 @@ std::optional<OpCost> workOf(const format::Instruction &instruction,
     work.result(convolution->out);
     if (convolution->tf32)
       work.cost.dtype = "tf32";
+    work.cost.extent = static_cast<double>(windowPlaces(*convolution));
     for (BufferIndex buffer :
          {convolution->lhs, convolution->rhs, convolution->out})
       work.use(buffer);

@@ -50,6 +50,7 @@ private:
     double sentBytes = 0;
   };
   const Price &priceOf(const format::Collective &collective, size_t group);
+  void assumePeak(const OpCost &cost);
   double tripsOf(const format::While &loop);
   void describe(ModelledRanks &ranks) const;
 
@@ -132,7 +133,21 @@ double Modeller::secondsOf(const format::Instruction &instruction,
     return most;
   }
   std::optional<OpCost> cost = workOf(instruction, body, program);
-  return cost ? model->opSeconds(*cost, rank) : 0;
+  if (!cost)
+    return 0;
+  assumePeak(*cost);
+  return model->opSeconds(*cost, rank);
+}
+
+/// Products of a type whose peak the rank's kind doesn't have take that of f32.
+void Modeller::assumePeak(const OpCost &cost) {
+  bool isProduct =
+      cost.opClass == OpClass::Matmul || cost.opClass == OpClass::Convolution;
+  const DeviceKind &kind = cluster.kindOf(rank);
+  if (isProduct && cost.dtype != "tf32" &&
+      !kind.flops.contains(std::string(cost.dtype)))
+    step.assumptions.insert(kind.name + " has no peak of its own for " +
+                            std::string(cost.dtype) + ": that of f32 is taken");
 }
 
 double Modeller::secondsOf(const std::vector<format::Instruction> &list,

@@ -80,6 +80,20 @@ static double smallestExtent(stablehlo::DotGeneralOp dot) {
                    double(rhs.getNumElements()) / shared});
 }
 
+/// Of a convolution's window, or of its result where these are fewer.
+static double windowPlaces(stablehlo::ConvolutionOp op) {
+  auto numbers = op.getDimensionNumbers();
+  auto placesOf = [](Value value, ArrayRef<int64_t> dims) {
+    double places = 1;
+    for (int64_t dim : dims)
+      places *= double(cast<ShapedType>(value.getType()).getDimSize(dim));
+    return places;
+  };
+  return std::min(
+      placesOf(op.getRhs(), numbers.getKernelSpatialDimensions()),
+      placesOf(op.getResult(), numbers.getOutputSpatialDimensions()));
+}
+
 double opSeconds(Operation *op, const CostModel &model, int64_t device) {
   if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
     return repeatCost(double(tripCount(loop).value_or(1)),
@@ -101,7 +115,9 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
                    ? double(getTensorBytes(op->getResult(0).getType()))
                    : double(opBytes(op));
   if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
-    cost.smallest = smallestExtent(dot);
+    cost.extent = smallestExtent(dot);
+  if (auto convolution = dyn_cast<stablehlo::ConvolutionOp>(op))
+    cost.extent = windowPlaces(convolution);
   std::string dtype;
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();

@@ -216,7 +216,8 @@ TEST(Cluster, WhatIsReachedOfPeaks) {
           "memory_bandwidth": 10, "memory_efficiency": 0.5,
           "kernel_start": 5e-6, "overlap_tax": 0.2, "reserved_bytes": 200,
           "efficiency": {"matmul": {"flops": [[1, 0.5], [100, 0.9]],
-            "smallest_dimension": [[16, 0.1], [64, 0.7]]}}}},
+            "smallest_dimension": [[16, 0.1], [64, 0.7]]},
+            "convolution": {"window": [[1, 0.4], [9, 1.1]]}}}},
           "nodes": [{"devices": [{"kind": "k", "count": 2}],
             "link": {"bandwidth": 8, "efficiency": [[10, 0.25], [1000, 1]]}}],
           "network": {"bandwidth": 4, "efficiency": 0.5}})");
@@ -231,6 +232,10 @@ TEST(Cluster, WhatIsReachedOfPeaks) {
   EXPECT_EQ(products.at(1000, 8), 0.1);
   EXPECT_EQ(products.at(1, 8), 0.1);
   EXPECT_EQ(products.at(1, 64), 0.5);
+  const Efficiency &convolutions =
+      kind.efficiency[size_t(OpClass::Convolution)];
+  EXPECT_EQ(convolutions.at(1000, 1), 0.4);
+  EXPECT_EQ(convolutions.at(1000, 49), 1.1);
   EXPECT_EQ(cluster.nodeOf(0).link.secondsFor(10), 5);
   EXPECT_EQ(cluster.nodeOf(0).link.secondsFor(0), 0);
   EXPECT_EQ(cluster.network.secondsFor(10), 5);
@@ -250,6 +255,9 @@ TEST(Cluster, WhatIsReachedOfPeaks) {
   EXPECT_EQ(errorOfKind("\"efficiency\": {\"matmul\": {\"k\": 1}}"),
             "kinds.k.efficiency.matmul.k: unknown field, expected one of "
             "flops, smallest_dimension");
+  EXPECT_EQ(errorOfKind("\"efficiency\": {\"convolution\": {\"k\": 1}}"),
+            "kinds.k.efficiency.convolution.k: unknown field, expected one of "
+            "flops, window");
   EXPECT_EQ(errorOfKind("\"efficiency\": {\"matmul\": "
                         "{\"smallest_dimension\": [[4, 1], [4, 1]]}}"),
             "kinds.k.efficiency.matmul.smallest_dimension[1][0]: expected more "

@@ -102,6 +102,20 @@ TEST(ProgramModel, WaitsForTheSlowest) {
   EXPECT_TRUE(step.assumptions.empty());
 }
 
+TEST(ProgramModel, APeakThatAKindLacksIsAssumed) {
+  format::Program program = programOf({{0, 1, 2, 3}});
+  format::Matmul product;
+  product.m = product.n = product.k = 1;
+  program.classes[0].instructions.emplace_back().operation = product;
+  EXPECT_TRUE(modelStep(program, twoNodes()).assumptions.empty());
+  program.classes[0].buffers[0].dtype = format::DType::BF16;
+  std::set<std::string> assumptions =
+      modelStep(program, twoNodes()).assumptions;
+  ASSERT_EQ(assumptions.size(), 1u);
+  EXPECT_NE(assumptions.begin()->find("no peak of its own for bf16"),
+            std::string::npos);
+}
+
 TEST(ProgramModel, TransfersGoOnBesideWork) {
   format::Program program = programOf({{0, 1}});
   program.ranks.resize(2);

@@ -43,6 +43,10 @@ inline constexpr size_t kNumOpClasses = 5;
 /// The name of an operation class in the cluster file.
 std::string_view stringifyOpClass(OpClass opClass);
 
+/// The name of a class's efficiency by extent in the cluster file; null if it
+/// has none.
+const char *extentName(OpClass opClass);
+
 /// The fraction of a peak that is reached (ClusterRanges.h), by the size of
 /// what is done.
 struct Curve {
@@ -59,15 +63,15 @@ struct Curve {
 /// The fraction of the peak that operations of a class reach.
 struct Efficiency {
   Curve byFlops;
-  /// Of matrix products, by the smallest of their three extents, too.
-  std::optional<Curve> bySmallest = std::nullopt;
+  /// Of matrix products by the smallest of their three extents, of convolutions
+  /// by the places of their window.
+  std::optional<Curve> byExtent = std::nullopt;
 
-  /// The lower one counts. `smallest` is 0 where it is not known.
-  double at(double flops, double smallest = 0) const {
+  /// The lower one counts. `extent` is 0 where it is not known.
+  double at(double flops, double extent = 0) const {
     double share = byFlops.at(flops);
-    return bySmallest && smallest > 0
-               ? std::min(share, bySmallest->at(smallest))
-               : share;
+    return byExtent && extent > 0 ? std::min(share, byExtent->at(extent))
+                                  : share;
   }
 
   bool operator==(const Efficiency &other) const = default;

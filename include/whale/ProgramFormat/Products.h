@@ -154,6 +154,10 @@ struct Convolution {
 enum class ConvolutionForm { Forward, ImageGradient, FilterGradient };
 ConvolutionForm formOf(const Convolution &op);
 
+/// How many places its window has, or its result where these are fewer: of the
+/// gradient of a filter those of the filter.
+int64_t windowPlaces(const Convolution &op);
+
 /// A spatial dimension of a convolution in its form: y[p] is the sum over q of
 /// x[p * stride + q * dilation - before] w[q], or a gradient of that. `x`, `w`
 /// and `y` are extents.

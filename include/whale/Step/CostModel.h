@@ -30,9 +30,10 @@ struct OpCost {
   double flops = 0;
   /// Bytes read and written.
   double bytes = 0;
-  /// Of a matrix product, the smallest of its three extents; 0 where it is not
-  /// known.
-  double smallest = 0;
+  /// Of a matrix product, the smallest of its three extents; of a convolution
+  /// the places of its window, or of its result where these are fewer, as of
+  /// the gradient of a filter. 0 where it is not known.
+  double extent = 0;
   /// Whether it is a kernel of its own, which takes time to start: not what is
   /// fused with others.
   bool startsKernel = true;

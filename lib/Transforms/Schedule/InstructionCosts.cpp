@@ -95,13 +95,14 @@ static std::optional<OpCost> costOf(Operation *op,
     cost.opClass = OpClass::Matmul;
     cost.flops = double(matmul.getFlops());
     format::Matmul product = matmul.toFormat();
-    cost.smallest = double(std::min({product.m, product.n, product.k}));
+    cost.extent = double(std::min({product.m, product.n, product.k}));
     if (matmul.getTf32())
       cost.dtype = "tf32";
     cost.bytes = operandBytes(op);
   } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
     cost.opClass = OpClass::Convolution;
     cost.flops = double(convolution.getFlops());
+    cost.extent = double(convolution.getWindowPlaces());
     if (convolution.getTf32())
       cost.dtype = "tf32";
     cost.bytes = operandBytes(op);
