@@ -2,6 +2,7 @@
 
 The time of ``whale-compile --target=none``, the size of what it writes, and the
 memory that the plan expects of the device that needs most over what it needs,
+and the seconds of a step that it expects over those that ``whale-sim`` finds,
 for the models of ``plan_models.py`` on hundreds of devices, under strategies
 from plain data parallelism to nests of pipelines; and for more and more
 micro-batches.
@@ -38,6 +39,8 @@ MEGABYTE = 1e6
 PROGRAM_LIMIT, FILE_LIMIT = 8 * MEGABYTE, 1.5 * MEGABYTE
 # By how much the plan may be wrong about a device's memory.
 MEMORY_TOLERANCE = 0.1
+# And about the seconds of a step.
+TIME_TOLERANCE = 0.1
 
 
 def make_kind(tflops: float, gibibytes: int, bandwidth: float) -> Any:
@@ -212,6 +215,9 @@ class Measured:
     sizes: list[int]
     expected: int
     needed: int
+    # Of a step, as planned and as simulated.
+    planned: float
+    simulated: float
 
 
 def measure(case: Case, folder: pathlib.Path, number: int) -> Measured:
@@ -244,17 +250,33 @@ def measure(case: Case, folder: pathlib.Path, number: int) -> Measured:
     )
     assert memory, "whale-compile --explain tells of memory in another way"
     sizes = [path.stat().st_size for path in program.rglob("*")]
-    return Measured(seconds, sizes, int(memory[2]), int(memory[1]))
+    simulation = subprocess.run(
+        [ROOT / "build" / "bin" / "whale-sim", program, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    manifest = json.loads((program / "manifest.json").read_text())
+    return Measured(
+        seconds,
+        sizes,
+        int(memory[2]),
+        int(memory[1]),
+        manifest["plan"]["step_time_s"],
+        json.loads(simulation.stdout)["step_time_s"],
+    )
 
 
 def row_of(case: Case, found: Measured, limit: float) -> tuple[str, bool]:
     """The row of the table, and whether all limits are kept."""
     ratio = found.expected / found.needed
+    time_ratio = found.planned / found.simulated
     kept = (
         found.seconds <= limit
         and sum(found.sizes) <= PROGRAM_LIMIT
         and max(found.sizes) <= FILE_LIMIT
         and abs(ratio - 1) <= MEMORY_TOLERANCE
+        and abs(time_ratio - 1) <= TIME_TOLERANCE
     )
     cells = (
         case.name,
@@ -264,6 +286,7 @@ def row_of(case: Case, found: Measured, limit: float) -> tuple[str, bool]:
         f"{sum(found.sizes) / MEGABYTE:.1f}",
         f"{max(found.sizes) / MEGABYTE:.1f}",
         f"{ratio:.3f}",
+        f"{time_ratio:.3f}",
         "yes" if kept else "no",
     )
     return "| " + " | ".join(map(str, cells)) + " |", kept
@@ -281,8 +304,9 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         print(
             "| strategy | micro-batches | seconds | at most | MB | largest "
-            "file, MB | memory, expected / needed | met |\n"
-            "|---|---|---|---|---|---|---|---|"
+            "file, MB | memory, expected / needed | seconds, planned / "
+            "simulated | met |\n"
+            "|---|---|---|---|---|---|---|---|---|"
         )
         for number, case in enumerate(CASES):
             if options.only not in case.name:

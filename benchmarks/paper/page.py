@@ -190,7 +190,7 @@ def constants_table() -> str:
     rows = []
     for kind, numbers in KINDS.items():
         rows += _number_rows(kind, numbers)
-        rows += _number_rows(f"{kind}, link", LINKS[kind])
+        rows += _number_rows(f"{kind}, link", LINKS.get(kind, {}))
     rows += _number_rows("network of 50 Gb/s", NETWORK)
     rows += _number_rows("the same by TCP", {"bandwidth": TCP_BANDWIDTH})
     return table(("of", "field", "value", "source"), rows)

@@ -1,4 +1,4 @@
-"""Rates of one GPU, which no constant was chosen by: what the fastest of several
+"""Rates of one GPU, by which no constant was chosen: what the fastest of some
 frameworks attains beside what a simulated step does.
 """
 
@@ -59,7 +59,7 @@ CELLS: tuple[Cell, ...] = (
     Cell("BertLarge", V100, 8, 10.7, f"{_DLE}, TensorFlow", 512),
     Cell("GNMT", V100, 128, 25583, f"{_DLE}, PyTorch (DGX-2H)", 50),
     Cell("GNMT", A100, 128, 83214, f"{_DLE}, TF32", 50),
-    Cell("GNMT", H100, 1024, 247000, f"{_DLE}, TF32", 50),
+    Cell("GNMT", H100, 512, 247000, f"{_DLE}, TF32, batch 1,024", 50),
 )
 
 

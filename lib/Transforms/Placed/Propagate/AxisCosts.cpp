@@ -10,7 +10,6 @@
 
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
-#include "whale/Step/ReductionCost.h"
 #include "whale/Transforms/OpCost.h"
 
 using namespace mlir;
@@ -25,8 +24,12 @@ static constexpr double copySeconds = 1e-10;
 /// A sum of a few numbers takes two threads so long on two cores.
 static constexpr double meetingSeconds = 2e-5;
 
+/// Between nodes each byte is taken to cross once for a node: all-reduces are
+/// divided so, and a layout that is cheap with other collectives divided alike
+/// also needs less memory than one that avoids them.
 AxisCosts::AxisCosts(const Cluster &cluster)
-    : cluster(cluster), model(createRooflineModel(cluster)) {}
+    : cluster(cluster),
+      model(createRooflineModel(cluster, CollectiveRule::Nccl)) {}
 
 AxisWork AxisCosts::work(Operation *op, const Mesh &mesh, unsigned axis) {
   auto [it, isNew] = works.try_emplace({op, &mesh, axis});
@@ -69,13 +72,6 @@ static double leastBytes(Exchange::Kind kind, double bytes, double parts) {
   return kind == Exchange::Kind::AllToAll ? others / parts : others;
 }
 
-/// An all-reduce is divided by node where that is faster.
-double AxisCosts::exchangeSeconds(const Exchange &exchange) const {
-  return exchange.kind == Exchange::Kind::AllReduce
-             ? reductionSeconds(*model, exchange, cluster).least()
-             : model->exchangeSeconds(exchange);
-}
-
 double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
                            unsigned axis) {
   std::vector<DeviceId> group = mesh.getDevices(axis);
@@ -86,8 +82,8 @@ double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
   if (isNew) {
     // The model is linear in the size.
     constexpr double probe = 1e6;
-    double once = exchangeSeconds(makeExchange(kind, probe, group));
-    double twice = exchangeSeconds(makeExchange(kind, 2 * probe, group));
+    double once = model->exchangeSeconds(makeExchange(kind, probe, group));
+    double twice = model->exchangeSeconds(makeExchange(kind, 2 * probe, group));
     perByte = (twice - once) / probe;
     latency = once - perByte * probe;
     // Less is what rounding leaves of none.

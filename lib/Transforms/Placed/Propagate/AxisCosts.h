@@ -40,8 +40,6 @@ public:
   double repeats(mlir::Operation *op);
 
 private:
-  double exchangeSeconds(const Exchange &exchange) const;
-
   const Cluster &cluster;
   std::unique_ptr<CostModel> model;
   llvm::DenseMap<std::tuple<mlir::Operation *, const Mesh *, unsigned>,
