@@ -1,3 +1,5 @@
+import inspect
+
 import pytest
 
 import whale as wh
@@ -99,3 +101,14 @@ def test_attributes():
     )
     assert wh.replicate(4) == wh.replicate(4)
     assert wh.replicate(4) != wh.split(4)
+
+
+def test_help_is_complete():
+    for key in config.KEYS:
+        assert f"``{key}``:" in wh.Config.__doc__
+    for name in inspect.signature(wh.jit).parameters:
+        assert f"    {name}: " in wh.jit.__doc__
+    answers = {n for n in dir(wh.jit(abs, cluster=1)) if not n.startswith("_")}
+    for name in answers - {"last_program", "replace_function"}:
+        assert f"``{name}" in wh.jit.__doc__
+    assert answers > {"lower", "plan", "stats", "profile", "trace"}

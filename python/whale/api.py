@@ -78,7 +78,11 @@ def jit(
             others.
 
     Returns:
-        A function that takes and returns what `function` does, with `lower`.
+        A function that takes and returns what `function` does. Its
+        ``lower(...)`` plans a call, and ``lower(...).compile()`` is its
+        program. Of the last call's program it answers ``plan`` (prints, draws
+        and compares it), ``stats``, ``profile()``, ``trace(path, steps=3)``,
+        ``cost_analysis()`` and ``memory_analysis()``.
     """
     options = Options(
         cluster,

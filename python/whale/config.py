@@ -68,7 +68,31 @@ class Config(Mapping[str, Any]):
 
     Sections may be written as nested dictionaries or with dots:
     ``{"cluster": {"uneven_replicas": True}}`` is
-    ``{"cluster.uneven_replicas": True}``.
+    ``{"cluster.uneven_replicas": True}``. What is left out is as without it.
+
+    The keys:
+
+    - ``num_micro_batch``: how many micro-batches a mini-batch is cut into.
+    - ``num_task_graph``: how many TaskGraphs the compiler cuts a step without
+      scopes into.
+    - ``pipeline.strategy``: the schedule of a pipeline: ``"gpipe"``,
+      ``"1f1b"``, ``"backward-optimizer"``, ``"interleaved"`` or
+      ``"zero-bubble"``, or the ``"PreferForward"``, ``"PreferBackward"``,
+      ``"PreferBackwardOptimizer"`` of EPL. Left out, the cost model chooses.
+    - ``batch_norm``: ``"micro"``, so that statistics between layers are those
+      of each micro-batch. Left out, they are an error where there are several.
+    - ``cluster.uneven_replicas``: True allows replicas of unequal numbers of
+      devices.
+    - ``communication.bucket_bytes``: up to how many bytes small reductions of
+      gradients are joined in one exchange: 262144 if left out, 0 joins none.
+    - ``debug_nans``: True makes a step whose results have a NaN a
+      `FloatingPointError` that names the operation which made the first one.
+      Left out, JAX's ``jax_debug_nans`` says so.
+    - ``warnings``: False turns off the warnings of steps that waste something.
+    - ``gpu.tf32``: True allows GPUs to round the operands of f32 products and
+      convolutions of default precision to TF32, as XLA does.
+    - ``gpu.epilogues``: False keeps products on GPUs from taking GELU and the
+      sums of biases with them.
 
     Raises:
         ValueError: for a name or a value that is no setting of Whale, and for
