@@ -16,11 +16,6 @@ namespace whale::sim {
 
 using Json = nlohmann::ordered_json;
 
-/// "forward", "backward" or "update": the part of training that most of an
-/// instruction's work is for; empty where the program doesn't say.
-std::string phaseOf(const format::Program &program,
-                    const format::Instruction &instruction);
-
 /// Lists of `what` and `seconds`, and of `what` and `step_time_s`.
 Json describePath(const Simulation &simulation);
 Json describeChanges(const Simulation &simulation);

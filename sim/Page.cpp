@@ -13,6 +13,7 @@
 
 #include "Describe.h"
 #include "whale/Report/PlanPage.h"
+#include "whale/Step/StepTimeline.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,81 +25,25 @@ namespace {
 class PlanWriter {
 public:
   explicit PlanWriter(const Simulation &simulation)
-      : simulation(simulation), program(simulation.program->program) {}
+      : simulation(simulation), program(simulation.program->program),
+        timeline(program, simulation.step) {}
 
   Json write();
 
 private:
   Json describe(const ModelledRanks &ranks);
-  Json computed(const ModelledRanks &ranks);
-  Json transferred(const ModelledRanks &ranks);
   Json memory(const ModelledRanks &ranks) const;
-  int64_t scaled(double seconds) const {
-    return std::llround(seconds / simulation.step.seconds *
-                        static_cast<double>(end));
-  }
-  void add(Json &list, const Period &period, const std::string &name,
-           std::optional<int64_t> moment);
-
-  /// What a picture can show: beyond it neighbours become one.
-  static constexpr size_t mostPieces = 512;
-  /// Parts of a step.
-  static constexpr int64_t end = 100000;
 
   const Simulation &simulation;
   const format::Program &program;
-  Json names = Json::array();
+  StepTimeline timeline;
 };
 } // namespace
-
-/// Adds a piece, or makes the one before it longer where it goes on.
-void PlanWriter::add(Json &list, const Period &period, const std::string &name,
-                     std::optional<int64_t> moment) {
-  if (period.end <= period.begin)
-    return;
-  auto found = std::ranges::find(names, Json(name));
-  auto number = found - names.begin();
-  if (found == names.end())
-    names.push_back(name);
-  Json piece = {scaled(period.begin), scaled(period.end), number};
-  if (moment)
-    piece.push_back(*moment);
-  if (!list.empty()) {
-    Json &last = list.back();
-    bool isSame = last.size() == piece.size() && last[2] == piece[2] &&
-                  (!moment || last[3] == piece[3]);
-    if ((isSame && last[1] == piece[0]) || list.size() >= mostPieces) {
-      last[1] = piece[1];
-      return;
-    }
-  }
-  list.push_back(std::move(piece));
-}
-
-Json PlanWriter::computed(const ModelledRanks &ranks) {
-  Json list = Json::array();
-  for (size_t i = 0; i < ranks.items.size(); ++i)
-    if (const format::Instruction *instruction = ranks.instructions[i]) {
-      const auto *run = std::get_if<format::Run>(&instruction->operation);
-      std::string phase = phaseOf(program, *instruction);
-      add(list, ranks.times.items[i], phase.empty() ? "computing" : phase,
-          run ? run->moment : std::nullopt);
-    }
-  return list;
-}
-
-Json PlanWriter::transferred(const ModelledRanks &ranks) {
-  Json list = Json::array();
-  for (size_t i = 0; i < ranks.parts.size(); ++i)
-    add(list, ranks.times.parts[i],
-        program.channels.at(ranks.parts[i].channel)->kind, std::nullopt);
-  return list;
-}
 
 Json PlanWriter::memory(const ModelledRanks &ranks) const {
   Json list = Json::array();
   for (const MemoryPoint &point : memoryOverTime(simulation, ranks))
-    list.push_back({scaled(point.seconds), point.bytes});
+    list.push_back({timeline.scaled(point.seconds), point.bytes});
   return list;
 }
 
@@ -117,17 +62,13 @@ Json PlanWriter::describe(const ModelledRanks &ranks) {
          std::max(bytes.workspace, peak - bytes.total() + bytes.workspace)}})
     if (count > 0)
       held[what] = count;
-  return {{"ranks", ranks.ranks},
-          {"kind", kind.name},
-          {"memory_bytes", kind.memoryBytes},
-          {"peak_memory_bytes", peak},
-          {"memory", std::move(held)},
-          {"compute_s", ranks.computeSeconds},
-          {"communication_s", ranks.communicationSeconds},
-          {"idle_s", ranks.idleSeconds},
-          {"computed", computed(ranks)},
-          {"transferred", transferred(ranks)},
-          {"memory_over_time", memory(ranks)}};
+  Json json = timeline.describe(ranks);
+  json["kind"] = kind.name;
+  json["memory_bytes"] = kind.memoryBytes;
+  json["peak_memory_bytes"] = peak;
+  json["memory"] = std::move(held);
+  json["memory_over_time"] = memory(ranks);
+  return json;
 }
 
 Json PlanWriter::write() {
@@ -140,10 +81,8 @@ Json PlanWriter::write() {
     for (const ModelledRanks &ranks : simulation.step.ranks)
       devices.push_back(describe(ranks));
   plan["devices"] = std::move(devices);
-  plan["timeline_names"] = std::move(names);
-  plan["timeline_end"] = end;
-  // Those of the cluster that it was compiled for.
-  plan.erase("links");
+  timeline.addNames(plan);
+  plan["links"] = describeLinks(program, simulation.cluster, simulation.step);
   Json collectives = Json::object();
   for (const auto &[kind, times] : simulation.collectives)
     collectives[kind] = {{"count", std::llround(times.count)},

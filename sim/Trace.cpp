@@ -14,6 +14,7 @@
 #include "Describe.h"
 #include "whale/Report/TextTable.h"
 #include "whale/Report/TraceNames.h"
+#include "whale/Step/StepTimeline.h"
 
 namespace whale::sim {
 

@@ -30,6 +30,7 @@
 #include "whale/Program/EmitProgram.h"
 #include "whale/Program/Nesting.h"
 #include "whale/Report/Waste.h"
+#include "whale/System/Error.h"
 #include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Passes.h"
 
@@ -67,6 +68,17 @@ static void explainWaste(ModuleOp module, const LevelRunner &levels,
            "--target=cuda compiles for GPUs";
 }
 
+/// What a step is expected to take, of which nothing is said where ranks would
+/// wait for one another in a circle: that is an error of the compiler's own,
+/// which the program's verification finds.
+static void addDevices(PlanSummary &summary, const format::Program &program,
+                       const Cluster &cluster, ArrayRef<MemoryNeed> needs) {
+  try {
+    summary.addDevices(program, modelStep(program, cluster), cluster, needs);
+  } catch (const system::Error &) {
+  }
+}
+
 /// Compiles a module that was read and verified.
 static LogicalResult compileModule(ModuleOp module, StringRef fileName,
                                    const CompileOptions &options,
@@ -84,8 +96,6 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
       lowerToFit(module, first, levels, options.libraries, reporter);
   if (failed(step))
     return failure();
-  if (options.explain)
-    explainWaste(module, levels, options.target, step->plan);
   EmitOptions emit(options.libraries);
   emit.target = options.target;
   emit.capabilityOf = [&](int64_t rank) {
@@ -94,23 +104,39 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
   emit.areKindsCompared = levels.areKindsCompared();
   emit.cpu = options.cpu;
   emit.name = std::move(name);
-  emit.plan = step->plan;
   emit.verify = isVerifyEachSet();
-  emit.leavesMemory = options.leavesMemory;
   if (levels.isGpu() && !levels.isCpu())
     for (const MemoryNeed &need : step->needs)
       emit.workspaceBytes.push_back(need.scratchBytes);
-  if (report) {
-    report->plan = emit.plan;
-    if (options.explainMemory && levels.getCluster())
-      report->memory =
-          makeMemoryTable(module, *levels.getCluster(), step->needs);
+  const std::optional<Cluster> &cluster = levels.getCluster();
+  std::unique_ptr<GatheredProgram> program;
+  if (cluster || !outDir.empty()) {
+    program = gatherProgram(module, emit);
+    if (!program)
+      return failure();
   }
-  if (outDir.empty())
-    return success();
-  if (options.onPass)
-    options.onPass("emit");
-  return emitProgram(module, emit, outDir);
+  if (cluster)
+    addDevices(step->summary, program->get(), *cluster, step->needs);
+  std::string plan = step->summary.str();
+  if (options.explain)
+    explainWaste(module, levels, options.target, plan);
+  if (report) {
+    report->plan = plan;
+    if (options.explainMemory && cluster)
+      report->memory = makeMemoryTable(module, *cluster, step->needs);
+  }
+  LogicalResult result = success();
+  if (!outDir.empty()) {
+    if (options.onPass)
+      options.onPass("emit");
+    result = program->write(outDir, std::move(plan));
+  }
+  if (options.leavesMemory) {
+    // Still known to what looks for lost memory.
+    [[maybe_unused]] static GatheredProgram *left;
+    left = program.release();
+  }
+  return result;
 }
 
 LogicalResult compileProgram(StringRef text, StringRef fileName,

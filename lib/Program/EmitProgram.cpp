@@ -52,7 +52,7 @@ namespace {
 constexpr const char *kKernelsFile = "kernels.so";
 constexpr const char *kConstantsFile = "constants.bin";
 
-class ProgramEmitter {
+class ProgramEmitter : public GatheredProgram {
 public:
   ProgramEmitter(ModuleOp module, const EmitOptions &options)
       : module(module), options(options) {}
@@ -62,7 +62,8 @@ public:
   /// What was gathered.
   LogicalResult verify();
   /// These files, and the program after it has been gathered.
-  LogicalResult write(StringRef outDir);
+  LogicalResult write(StringRef outDir, std::string plan) override;
+  const format::Program &get() const override { return program; }
 
 private:
   LogicalResult writeKernels(ProgramDirectory &directory);
@@ -413,7 +414,7 @@ LogicalResult ProgramEmitter::gather() {
     explainHostWork(module, options.libraries);
   program.target = isForGpu() ? "cuda" : options.target;
   program.name = options.name;
-  program.plan = options.plan.empty() ? "{}" : options.plan;
+  program.plan = "{}";
   return success();
 }
 
@@ -511,7 +512,8 @@ LogicalResult ProgramEmitter::writeKernels(ProgramDirectory &directory) {
   return success();
 }
 
-LogicalResult ProgramEmitter::write(StringRef outDir) {
+LogicalResult ProgramEmitter::write(StringRef outDir, std::string plan) {
+  program.plan = std::move(plan);
   llvm::Expected<ProgramDirectory> directory = ProgramDirectory::create(outDir);
   if (!directory)
     return fail(directory.takeError());
@@ -540,19 +542,19 @@ LogicalResult ProgramEmitter::write(StringRef outDir) {
 
 } // namespace
 
-LogicalResult emitProgram(ModuleOp module, const EmitOptions &options,
-                          StringRef outDir) {
+std::unique_ptr<GatheredProgram> gatherProgram(ModuleOp module,
+                                               const EmitOptions &options) {
   auto emitter = std::make_unique<ProgramEmitter>(module, options);
   if (failed(emitter->gather()) ||
       (options.verify && failed(emitter->verify())))
-    return failure();
-  LogicalResult result = emitter->write(outDir);
-  if (options.leavesMemory) {
-    // Still known to what looks for lost memory.
-    [[maybe_unused]] static ProgramEmitter *left;
-    left = emitter.release();
-  }
-  return result;
+    return nullptr;
+  return emitter;
+}
+
+LogicalResult emitProgram(ModuleOp module, const EmitOptions &options,
+                          StringRef outDir) {
+  std::unique_ptr<GatheredProgram> program = gatherProgram(module, options);
+  return success(program && succeeded(program->write(outDir, "{}")));
 }
 
 } // namespace whale

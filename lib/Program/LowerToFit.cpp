@@ -55,7 +55,7 @@ public:
          const format::Libraries &libraries, Reporter &reporter);
 
   LogicalResult run(StringRef first);
-  LoweredStep take() { return {summary.str(), std::move(needs)}; }
+  LoweredStep take() { return {std::move(summary), std::move(needs)}; }
 
 private:
   // Lowering.
@@ -426,7 +426,6 @@ LogicalResult Fitter::run(StringRef first) {
         << delayed;
   if (!needs.empty())
     emitRemark(module.getLoc()) << describeNeeds(needs, fit);
-  summary.addDevices(module, *cluster, needs);
   return success();
 }
 

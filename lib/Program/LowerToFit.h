@@ -9,10 +9,10 @@
 #ifndef WHALE_LIB_PROGRAM_LOWERTOFIT_H
 #define WHALE_LIB_PROGRAM_LOWERTOFIT_H
 
+#include "PlanSummary.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Program/MemoryNeeds.h"
 
-#include <string>
 #include <vector>
 
 namespace whale {
@@ -22,8 +22,8 @@ class Reporter;
 
 /// What is known of a module besides, once it is lowered.
 struct LoweredStep {
-  /// The plan's readable summary as JSON.
-  std::string plan;
+  /// What the manifest says of the plan, but for its devices.
+  PlanSummary summary;
   /// By device; empty if the module has no cluster.
   std::vector<MemoryNeed> needs;
 };

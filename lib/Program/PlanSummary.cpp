@@ -13,9 +13,9 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Step/Costs.h"
+#include "whale/Step/StepTimeline.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
-#include "whale/Transforms/Schedule/StepTimes.h"
 #include "whale/Transforms/ScopeNames.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
@@ -181,51 +181,6 @@ void PlanSummary::addCollectives(ModuleOp module) {
   plan["collectives"] = std::move(collectives);
 }
 
-namespace {
-
-/// Writes the timelines of devices: pieces with begin and end, in parts of a
-/// step, the number of a name, and the micro-batch where there is one.
-class TimelineWriter {
-public:
-  explicit TimelineWriter(double stepSeconds) : stepSeconds(stepSeconds) {}
-
-  Json write(ArrayRef<TimedPiece> pieces);
-  Json takeNames() { return std::move(names); }
-
-  /// What a picture can show. Of longer timelines neighbours become one, and
-  /// classes of devices beyond the first ones have none.
-  static constexpr size_t mostPieces = 512, mostDevices = 16;
-  /// Parts of a step.
-  static constexpr int64_t end = 100000;
-
-private:
-  double stepSeconds;
-  Json names = Json::array();
-  std::map<std::string, size_t> numbers;
-};
-
-} // namespace
-
-Json TimelineWriter::write(ArrayRef<TimedPiece> pieces) {
-  size_t together = pieces.size() / mostPieces + 1;
-  auto scaled = [&](double seconds) {
-    return std::llround(seconds / stepSeconds * double(end));
-  };
-  Json list = Json::array();
-  for (size_t i = 0; i < pieces.size(); i += together) {
-    const TimedPiece &first = pieces[i],
-                     &last = pieces[std::min(i + together, pieces.size()) - 1];
-    auto [it, isNew] = numbers.try_emplace(first.what, names.size());
-    if (isNew)
-      names.push_back(first.what);
-    Json piece = {scaled(first.begin), scaled(last.end), it->second};
-    if (first.moment)
-      piece.push_back(*first.moment);
-    list.push_back(std::move(piece));
-  }
-  return list;
-}
-
 static Json describeNeed(const MemoryNeed &need) {
   int64_t others = need.bytes - need.argumentBytes - need.resultBytes -
                    need.constantBytes - need.scratchBytes;
@@ -241,42 +196,31 @@ static Json describeNeed(const MemoryNeed &need) {
   return held;
 }
 
-void PlanSummary::addDevices(ModuleOp module, const Cluster &cluster,
+/// Classes of devices beyond the first ones have no picture.
+static constexpr size_t mostPictures = 16;
+
+void PlanSummary::addDevices(const format::Program &program,
+                             const ModelledStep &step, const Cluster &cluster,
                              ArrayRef<MemoryNeed> needs) {
-  std::optional<StepTimes> times = findStepTimes(module);
-  if (!times)
-    return;
-  plan["step_time_s"] = times->seconds;
-  TimelineWriter timeline(times->seconds);
+  plan["step_time_s"] = step.seconds;
+  StepTimeline timeline(program, step);
   Json devices = Json::array();
-  for (const auto &[number, device] : llvm::enumerate(times->devices)) {
-    int64_t first = device.ranks.front();
-    Json json = {{"ranks", toJson(device.ranks)},
-                 {"kind", cluster.kindOf(first).name},
-                 {"memory_bytes", cluster.kindOf(first).memoryBytes}};
+  for (const auto &[number, ranks] : llvm::enumerate(step.ranks)) {
+    int64_t first = ranks.ranks.front();
+    bool hasPicture = number < mostPictures && step.seconds > 0;
+    Json json = hasPicture ? timeline.describe(ranks)
+                           : StepTimeline::describeSeconds(ranks);
+    json["kind"] = cluster.kindOf(first).name;
+    json["memory_bytes"] = cluster.kindOf(first).memoryBytes;
     if (!needs.empty()) {
       json["peak_memory_bytes"] = needs[first].bytes;
       json["memory"] = describeNeed(needs[first]);
     }
-    json["compute_s"] = device.computeSeconds;
-    json["communication_s"] = device.communicationSeconds;
-    json["idle_s"] = device.idleSeconds;
-    if (number < TimelineWriter::mostDevices && times->seconds > 0) {
-      json["computed"] = timeline.write(device.computed);
-      json["transferred"] = timeline.write(device.transferred);
-    }
     devices.push_back(std::move(json));
   }
   plan["devices"] = std::move(devices);
-  plan["timeline_names"] = timeline.takeNames();
-  plan["timeline_end"] = TimelineWriter::end;
-  Json links = Json::array();
-  for (const LinkLoad &link : times->links)
-    links.push_back({{"name", link.name},
-                     {"count", link.transfers},
-                     {"bytes", link.bytes},
-                     {"seconds", link.seconds}});
-  plan["links"] = std::move(links);
+  timeline.addNames(plan);
+  plan["links"] = describeLinks(program, cluster, step);
 }
 
 } // namespace whale

@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Program/MemoryNeeds.h"
+#include "whale/Step/ProgramModel.h"
 #include "whale/System/Json.h"
 
 namespace whale {
@@ -28,9 +29,9 @@ public:
   void addPlacement(mlir::ModuleOp module);
   /// From a partitioned module (level 4).
   void addCollectives(mlir::ModuleOp module);
-  /// From a module at the last level, and what its devices need.
-  void addDevices(mlir::ModuleOp module, const Cluster &cluster,
-                  llvm::ArrayRef<MemoryNeed> needs);
+  /// From the program and a step of it, and what its devices need.
+  void addDevices(const format::Program &program, const ModelledStep &step,
+                  const Cluster &cluster, llvm::ArrayRef<MemoryNeed> needs);
 
   std::string str() const { return system::printJson(plan); }
 

@@ -42,9 +42,9 @@ private:
 
 double RooflineModel::opSeconds(const OpCost &op, int64_t device) const {
   const DeviceKind &kind = cluster.kindOf(device);
-  double rate = kind.peakFlops(op.dtype) *
-                kind.efficiency[static_cast<size_t>(op.opClass)].at(
-                    op.flops, op.extent);
+  double rate =
+      kind.peakFlops(op.dtype) *
+      kind.efficiency[static_cast<size_t>(op.opClass)].at(op.flops, op.extent);
   assert(rate > 0 && std::isfinite(op.flops) && std::isfinite(op.bytes) &&
          "costs are finite");
   double seconds =

@@ -174,9 +174,15 @@ void Modeller::addStart(const format::Start &start, double runs) {
     auto [number, isFirst] =
         numbers.try_emplace({start.channel, use}, step.exchanges.size());
     if (isFirst)
-      step.exchanges.push_back({start.channel, {runs, 0, price.loads.choice}});
+      step.exchanges.push_back(
+          {start.channel, {runs, 0, 0, price.loads.choice}});
     double bytes = std::min(mostTimes, runs * price.sentBytes);
-    step.exchanges[number->second].second.sentBytes += bytes;
+    ModelledExchange &exchange = step.exchanges[number->second].second;
+    exchange.sentBytes += bytes;
+    // Its groups go on side by side.
+    exchange.secondsAlone = std::max(
+        exchange.secondsAlone,
+        std::min(mostTimes, runs * (price.loads.latency + price.secondsAlone)));
     step.sentBytes += bytes;
     SharedLinks::Cargo &cargo = links.cargos.emplace_back();
     cargo.secondsAlone = std::min(mostTimes, runs * price.secondsAlone);

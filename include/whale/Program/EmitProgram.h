@@ -12,12 +12,14 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace whale {
 
 namespace format {
 class Libraries;
+struct Program;
 } // namespace format
 
 /// A program for "cuda" that has the kernels of "cuda-emulated", too: what the
@@ -45,19 +47,31 @@ struct EmitOptions {
   /// What the ranks' libraries may use besides, by rank; empty where no GPUs
   /// compute.
   std::vector<int64_t> workspaceBytes;
-  /// JSON text for the manifest's `plan`; may be empty.
-  std::string plan;
   /// Whether to check the program as CheckTransfers.h and CheckValues.h
   /// do: a fault is one of the compiler.
   bool verify = false;
-  /// As in CompileOptions.
-  bool leavesMemory = false;
 };
 
-/// Writes the program of `module`, whose schedules and segments
-/// whale-plan-buffers has annotated, to the directory `outDir` (format:
-/// docs/program-format.md). The directory appears when it is complete; a
-/// program that was there is replaced. Failures are diagnostics.
+/// A program before its kernels are compiled and its files written.
+class GatheredProgram {
+public:
+  virtual ~GatheredProgram() = default;
+  virtual const format::Program &get() const = 0;
+  /// Writes it, with this JSON text as the manifest's `plan`, to the directory
+  /// `outDir` (format: docs/program-format.md). The directory appears when it
+  /// is complete; a program that was there is replaced. Failures are
+  /// diagnostics.
+  virtual llvm::LogicalResult write(llvm::StringRef outDir,
+                                    std::string plan) = 0;
+};
+
+/// Returns the program of `module`, whose schedules and segments
+/// whale-plan-buffers has annotated; null after a diagnostic. `options` must
+/// outlive it.
+std::unique_ptr<GatheredProgram> gatherProgram(mlir::ModuleOp module,
+                                               const EmitOptions &options);
+
+/// Gathers it and writes it, without a plan.
 llvm::LogicalResult emitProgram(mlir::ModuleOp module,
                                 const EmitOptions &options,
                                 llvm::StringRef outDir);

@@ -101,6 +101,8 @@ struct ModelledExchange {
   double runs = 1;
   /// Bytes that all ranks send together.
   double sentBytes = 0;
+  /// Of all its runs, each alone.
+  double secondsAlone = 0;
   /// The algorithm, where the rule of collectives chooses one.
   std::string_view choice;
 };
