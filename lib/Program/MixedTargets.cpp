@@ -28,6 +28,8 @@
 #include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <map>
 #include <set>
@@ -95,15 +97,22 @@ static void keep(ModuleOp module, const RankTarget &target) {
   for (ScheduleOp schedule : getRankClasses(module))
     if (getTarget(schedule) != target)
       schedule.erase();
-  bool isChanged = true;
-  while (std::exchange(isChanged, false))
-    for (func::FuncOp function :
-         llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (function->hasAttr(kSegmentAttr) &&
-          SymbolTable::symbolKnownUseEmpty(function, module)) {
-        function.erase();
-        isChanged = true;
-      }
+  llvm::StringMap<func::FuncOp> segments;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->hasAttr(kSegmentAttr))
+      segments[function.getSymName()] = function;
+  llvm::SetVector<Operation *> used;
+  used.insert_range(getRankClasses(module));
+  for (size_t i = 0; i < used.size(); ++i)
+    if (auto uses = SymbolTable::getSymbolUses(used[i]))
+      for (const SymbolTable::SymbolUse &use : *uses)
+        if (auto it =
+                segments.find(use.getSymbolRef().getRootReference().getValue());
+            it != segments.end())
+          used.insert(it->second);
+  for (auto &[name, segment] : segments)
+    if (!used.contains(segment))
+      segment.erase();
 }
 
 /// Gives all schedules and functions of a module names of their own.
