@@ -51,7 +51,16 @@ START = Script(
     "without tracing; a call has 450 leaves of 4 elements.",
     "start.py",
 )
-SCRIPTS = (STATE, SHARING, START)
+
+
+SIMULATION = Script(
+    "simulation",
+    "steps on a cluster that isn't there",
+    "lowering by JAX, `whale-compile --target=none` and `whale-sim` with its "
+    "page, one after the other.",
+    "simulation.py",
+)
+SCRIPTS = (STATE, SHARING, START, SIMULATION)
 
 
 @dataclasses.dataclass(frozen=True)
