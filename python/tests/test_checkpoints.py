@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from processes import kill_a_child, run
+from processes import kill_a_child, launch, output_of, run
 from processes import launch as start
 
 import whale as wh
@@ -416,6 +416,38 @@ def test_killed_at_any_time(tmp_path, seed):
     # A save waits for the one before.
     assert 1 <= output.count("step ") <= 12 - (steps - 1)
     np.testing.assert_array_equal(np.load(tmp_path / "w.npy"), expected(12))
+
+
+@pytest.mark.long
+def test_orbax_in_several_processes(tmp_path):
+    """It is told what saves there, and writes no checkpoint."""
+    path = tmp_path / "script.py"
+    path.write_text(
+        f"""
+import os
+import numpy as np, orbax.checkpoint
+import whale as wh
+
+wh.init_distributed()
+
+def double(x):
+    with wh.split():
+        return 2 * x, x.sum()
+
+for leaf in wh.jit(double, cluster=2)(np.ones((4, 4), np.float32)):
+    try:
+        with orbax.checkpoint.StandardCheckpointer() as checkpointer:
+            checkpointer.save({str(tmp_path / "step")!r}, {{"leaf": leaf}})
+    except wh.RuntimeError as error:
+        print("refused:", error, flush=True)
+# Threads of orbax may wait for what failed.
+os._exit(0)
+"""
+    )
+    output = output_of(launch(path, 2))
+    assert output.count("refused: orbax cannot save") == 2, output
+    assert output.count("save it with wh.Checkpointer") == 2
+    assert not (tmp_path / "step").exists()
 
 
 @pytest.mark.long

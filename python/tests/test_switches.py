@@ -217,7 +217,7 @@ if wh.process_index() == 0:
 
 @pytest.mark.parametrize(
     "seed",
-    [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 25))],
+    [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 50))],
 )
 def test_killed_in_a_switch(tmp_path, seed):
     """Goes on from the last complete step, with the same bits."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -237,9 +238,17 @@ class Array(jax.Array):
         Raises:
             ValueError: where parts are no slices of the array (`placement` has
                 another view of it), and for typed PRNG keys.
+            RuntimeError: to orbax, where parts are in other processes.
         """
         if self.is_fully_addressable:
             return list(self.__jax_array__().addressable_shards)
+        # Its own error would name what it makes of the parts.
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.partition(".")[0] == "orbax":
+            raise RuntimeError(
+                "orbax cannot save an array of several processes: it asks JAX, "
+                "for which each is alone; save it with wh.Checkpointer"
+            )
         placement = self.placement
         if placement.view != self.shape:
             raise ValueError(
