@@ -120,6 +120,49 @@ void FileWriter::write(const void *data, size_t size) {
     fail(errno);
 }
 
+void FileWriter::writeAll(const char *data, size_t size) {
+  while (size) {
+    ssize_t written = ::write(fileno(file), data, size);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0 && errno == EINVAL && isDirect) {
+      mayBeDirect = false;
+      setDirect(false);
+      continue;
+    }
+    if (written < 0)
+      fail(errno);
+    data += written;
+    size -= static_cast<size_t>(written);
+    // What is left has another alignment.
+    if (isDirect && written % blockBytes)
+      setDirect(false);
+  }
+}
+
+/// Some file systems refuse it, and are written as others.
+void FileWriter::setDirect(bool wanted) {
+  int descriptor = fileno(file), flags = fcntl(descriptor, F_GETFL);
+  int changed = wanted ? flags | O_DIRECT : flags & ~O_DIRECT;
+  bool isDone = flags >= 0 && fcntl(descriptor, F_SETFL, changed) == 0;
+  mayBeDirect &= isDone;
+  isDirect = wanted && isDone;
+}
+
+void FileWriter::writeDirectly(const void *data, size_t size) {
+  auto *bytes = static_cast<const char *>(data);
+  size_t blocks = size / blockBytes * blockBytes;
+  if (blocks && staging && mayBeDirect && !isDirect)
+    setDirect(true);
+  writeAll(bytes, blocks);
+  if (blocks == size)
+    return;
+  if (isDirect)
+    setDirect(false);
+  mayBeDirect = false;
+  writeAll(bytes + blocks, size - blocks);
+}
+
 void FileWriter::flush() {
   if (std::fflush(file) != 0)
     fail(errno);

@@ -11,10 +11,10 @@
 #include "CopyBox.h"
 #include "checkpoint/Chunks.h"
 #include "whale/ProgramFormat/Pieces.h"
-#include "whale/Runtime/Safetensors.h"
 #include "whale/System/Io.h"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <tuple>
 
@@ -29,22 +29,24 @@ static std::string nameOf(const StateLeaf &leaf, const Share &share) {
 ShardFile::ShardFile(const std::vector<StateLeaf> &leaves,
                      std::vector<Share> shares,
                      std::shared_ptr<Buffer> &memory) {
-  auto bytesOf = [&](const Share &share) {
-    return share.box.elements() * byteSize(leaves[share.leaf].array.dtype());
-  };
-  // Each begins at a multiple of the widest element.
-  constexpr int64_t alignment = 16;
-  auto padded = [](int64_t bytes) {
-    return (bytes + alignment - 1) / alignment * alignment;
-  };
-  int64_t total = 0;
-  for (const Share &share : shares)
-    total += padded(bytesOf(share));
-  if (!memory || memory->bytes < total)
-    memory = Buffer::allocate(total);
-  this->memory = memory;
-  auto *next = static_cast<uint8_t *>(memory->data.get());
+  std::vector<TensorToWrite> entries;
   for (const Share &share : shares) {
+    const StateLeaf &leaf = leaves[share.leaf];
+    entries.push_back(
+        {nameOf(leaf, share), leaf.array.dtype(), share.box.size, nullptr});
+  }
+  header = makeHeader(entries);
+  constexpr auto block = static_cast<int64_t>(system::FileWriter::blockBytes);
+  if (!memory || memory->bytes < header.bytes + block)
+    memory = Buffer::allocate(header.bytes + block);
+  this->memory = memory;
+  void *begin = memory->data.get();
+  auto room = static_cast<size_t>(memory->bytes);
+  image = static_cast<uint8_t *>(
+      std::align(system::FileWriter::blockBytes, header.bytes, begin, room));
+  std::ranges::copy(header.text, image);
+  for (size_t i = 0; i < shares.size(); ++i) {
+    const Share &share = shares[i];
     const StateLeaf &leaf = leaves[share.leaf];
     int64_t width = byteSize(leaf.array.dtype());
     const Box &held = *leaf.array.layout().boxes[share.holder];
@@ -53,39 +55,45 @@ ShardFile::ShardFile(const std::vector<StateLeaf> &leaves,
     if (!shard)
       throw Error(leaf.name + ": this process does not have the part that is " +
                   "its own to save");
-    copyBox(next, share.box.size, Shape(share.box.size.size()),
+    copyBox(image + header.offsets[i], share.box.size,
+            Shape(share.box.size.size()),
             shard->host(begin * width, end * width), held.size,
             format::startIn(held, share.box), share.box.size, width);
-    tensors.push_back({nameOf(leaf, share), leaf.array.dtype(), share.box.size,
-                       next, bytesOf(share)});
-    next += padded(bytesOf(share));
+    tensors.push_back({header.offsets[i], share.box.elements() * width});
   }
 }
 
 ShardFile::Written ShardFile::write(const std::filesystem::path &path) const {
-  std::vector<TensorToWrite> entries;
-  for (const Tensor &tensor : tensors)
-    entries.push_back({tensor.name, tensor.dtype, tensor.shape, nullptr});
-  SafetensorsHeader header = makeHeader(entries);
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](size_t i) { return header.offsets[i]; });
 
   system::FileWriter file(path);
-  file.write(header.text);
+  int64_t written = 0;
+  // What is in the cache is written.
+  auto writeUpTo = [&](int64_t end) {
+    file.writeDirectly(image + written, static_cast<size_t>(end - written));
+    written = end;
+  };
+  constexpr auto block = static_cast<int64_t>(system::FileWriter::blockBytes);
+  constexpr int64_t leastBytes = 4 << 20;
   std::vector<std::vector<std::string>> checksums(tensors.size());
   for (size_t i : order) {
     const Tensor &tensor = tensors[i];
+    const uint8_t *data = image + tensor.offset;
     for (int64_t chunk = 0, end = 0; end < tensor.bytes; ++chunk) {
       int64_t begin;
       std::tie(begin, end) = chunkOf(tensor.bytes, chunk);
-      checksums[i].push_back(checksumOf(tensor.data + begin, end - begin));
-      file.write(tensor.data + begin, static_cast<size_t>(end - begin));
+      checksums[i].push_back(checksumOf(data + begin, end - begin));
+      int64_t done = (tensor.offset + end) / block * block;
+      if (done - written >= leastBytes)
+        writeUpTo(done);
     }
   }
+  writeUpTo(header.bytes);
   file.sync();
   file.commit();
-  return {header.bytes, std::move(header.offsets), std::move(checksums)};
+  return {header.bytes, header.offsets, std::move(checksums)};
 }
 
 } // namespace whale::runtime

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shares of a process are copied into memory of the host at once, and
-// written to a file of safetensors later: steps go on meanwhile.
+// The shares of a process are copied at once into memory of the host that is as
+// a file of safetensors has them, and written later: steps go on meanwhile.
 //
-// Cost: one copy of the shares; writing reads them twice, for the file and for
-// checksums.
+// Cost: one copy of the shares; writing reads them for checksums, and then, out
+// of the cache, for the file, which goes past the cache of the system: neither
+// the pages nor who writes them back take time from the ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 
 #include "checkpoint/Shares.h"
 #include "whale/Runtime/Checkpoint.h"
+#include "whale/Runtime/Safetensors.h"
 
 namespace whale::runtime {
 
@@ -40,14 +42,13 @@ public:
 
 private:
   struct Tensor {
-    std::string name;
-    DType dtype;
-    Shape shape;
-    const uint8_t *data;
-    int64_t bytes;
+    int64_t offset, bytes;
   };
   /// By share.
   std::vector<Tensor> tensors;
+  SafetensorsHeader header;
+  /// The whole file, at a multiple of its blocks in `memory`.
+  uint8_t *image = nullptr;
   std::shared_ptr<Buffer> memory;
 };
 

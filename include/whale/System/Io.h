@@ -51,6 +51,12 @@ public:
 
   void write(const void *data, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  /// The same past the cache of the system, where the file system can do that:
+  /// hardly any work for the processor, and for no other thread. Before it
+  /// nothing else has been written; `data` and, but for the last call, `size`
+  /// are multiples of `blockBytes`.
+  void writeDirectly(const void *data, size_t size);
+  static constexpr size_t blockBytes = 4096;
   /// Everything is on its way to the disk: only `commit` can still fail.
   void flush();
   /// Returns when everything is on the disk.
@@ -59,11 +65,14 @@ public:
 
 private:
   [[noreturn]] void fail(int error) const;
+  void writeAll(const char *data, size_t size);
+  void setDirect(bool wanted);
 
   std::filesystem::path path;
   /// Nothing where `path` is written directly.
   std::optional<Staging> staging;
   FILE *file = nullptr;
+  bool isDirect = false, mayBeDirect = true;
 };
 
 /// Returns when the names in a directory are on the disk.
