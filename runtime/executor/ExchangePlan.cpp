@@ -177,31 +177,33 @@ ExchangePlan planExchange(std::span<const ArrayMove> moves,
     all.push_back({move.elementBytes, *move.from, *move.to,
                    move.fromRanks->processOf, places.processOf});
   }
-  plan.pieces = cutLarge(format::exchangeOf(all, places.hostOf), moves,
-                         places.roundBytes);
-
   std::vector<bool> hasRank(places.processes);
   for (int64_t process : places.processOf)
     hasRank[process] = true;
   Rounds rounds(places.processes, places.roundBytes);
   // Of this process, by round: the pieces that it gives, and those it takes.
   std::map<size_t, std::pair<std::vector<size_t>, std::vector<size_t>>> own;
-  for (size_t number = 0; number < plan.pieces.size(); ++number) {
-    const MovedPiece &piece = plan.pieces[number];
-    if (piece.sender == places.process)
+  for (MovedPiece &piece : cutLarge(format::exchangeOf(all, places.hostOf),
+                                    moves, places.roundBytes)) {
+    bool isGiven = piece.sender == places.process,
+         isTaken = piece.taker == places.process;
+    size_t number = plan.pieces.size(), round = 0;
+    if (!piece.isLocal()) {
+      if (!hasRank[piece.sender])
+        throw Error("process " + std::to_string(piece.sender) +
+                    " has a part of an array and no rank of the program: "
+                    "gather it first");
+      round = rounds.place(piece,
+                           piece.elements() * moves[piece.move].elementBytes);
+      if (isGiven)
+        own[round].first.push_back(number);
+      if (isTaken)
+        own[round].second.push_back(number);
+    }
+    if (isGiven)
       ++plan.uses[piece.move][piece.owner];
-    if (piece.isLocal())
-      continue;
-    if (!hasRank[piece.sender])
-      throw Error("process " + std::to_string(piece.sender) +
-                  " has a part of an array and no rank of the program: gather "
-                  "it first");
-    size_t round =
-        rounds.place(piece, piece.elements() * moves[piece.move].elementBytes);
-    if (piece.sender == places.process)
-      own[round].first.push_back(number);
-    if (piece.taker == places.process)
-      own[round].second.push_back(number);
+    if (isGiven || isTaken)
+      plan.pieces.push_back(std::move(piece));
   }
   for (const auto &[number, pieces] : own) {
     ExchangeRound &round = plan.rounds.emplace_back();

@@ -80,6 +80,7 @@ struct ExchangeRound {
 
 struct ExchangePlan {
   std::vector<ArrayMove> moves;
+  /// Those that this process gives, or takes, or both.
   std::vector<MovedPiece> pieces;
   /// Those in which this process gives or takes something.
   std::vector<ExchangeRound> rounds;
