@@ -8,6 +8,8 @@
 
 #include "whale/Step/ReductionCost.h"
 
+#include "whale/Step/StepCost.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <map>
@@ -15,10 +17,6 @@
 using namespace whale;
 
 namespace {
-/// What a rank takes for a collective besides its links, to start it and to be
-/// woken when it ends: of the three that a divided one is, twice more.
-constexpr double kStart = 2e-5;
-
 /// The three steps of an all-reduce that is divided by node.
 struct Division {
   std::vector<Exchange> scatter, reduce, gather;
@@ -49,7 +47,7 @@ struct Division {
 
   double seconds(const CostModel &model) const {
     return model.exchangeSeconds(scatter) + model.exchangeSeconds(reduce) +
-           model.exchangeSeconds(gather) + 2 * kStart;
+           model.exchangeSeconds(gather) + 2 * kCollectiveStart;
   }
 };
 } // namespace

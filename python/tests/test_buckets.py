@@ -255,3 +255,53 @@ def test_gradients_of_half_parameters_are_joined() -> None:
         np.testing.assert_allclose(
             np.asarray(ours, np.float32), np.asarray(theirs, np.float32), 1e-2
         )
+
+
+@pytest.mark.parametrize("nodes, devices", [(2, 2), (3, 2), (2, 3)])
+def test_gathers_are_divided_by_node(
+    nodes: int, devices: int, tmp_path: pathlib.Path
+) -> None:
+    """What is gathered or scattered over several nodes goes to one device of
+    each node, and from there to the others of its own."""
+    count, width = nodes * devices, 48
+
+    def loss(params: Any, x: jax.Array) -> jax.Array:
+        for up, down in params:
+            x = x + jnp.tanh(x @ up) @ down
+            x = x - x.mean(-1, keepdims=True)
+        return (x**2).mean()
+
+    def step(params: Any, x: jax.Array) -> Any:
+        value, gradients = jax.value_and_grad(loss)(params, x)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients), value
+
+    random = np.random.default_rng(0)
+
+    def draw(*shape: int) -> Any:
+        return random.standard_normal(shape).astype("f4") / 8
+
+    params = [
+        (draw(width, 4 * width), draw(4 * width, width)) for _ in range(4)
+    ]
+    x = draw(12 * count, width)
+    cluster = on_nodes(nodes, devices)
+    cluster["network"]["bandwidth"] = 1e7
+    wh.set_default_strategy(wh.split(count))
+    program = wh.jit(step, cluster=cluster).lower(params, x).compile()
+    for ours, expected in zip(
+        jax.tree.leaves(program(params, x)),
+        jax.tree.leaves(jax.jit(step)(params, x)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
+    kinds = ("all_gather", "reduce_scatter")
+    program.save(tmp_path / "step.whale")
+    manifest = json.loads((tmp_path / "step.whale/manifest.json").read_text())
+    read_tables(str(tmp_path / "step.whale"), manifest)
+    sizes = {
+        len(manifest["communicators"][number])
+        for channel in manifest["channels"].values()
+        if channel.get("kind") in kinds
+        for number in channel["communicators"]
+    }
+    assert sizes == {nodes, devices}

@@ -50,20 +50,43 @@ def read_manifest(program: str) -> dict[str, Any]:
     return manifest
 
 
-def may_move(instructions: list[dict[str, Any]]) -> bool:
-    """Whether anything is computed between a start and the wait for it."""
-    going_on = 0
+def may_move(instructions: list[dict[str, Any]], started: int = 0) -> bool:
+    """Whether anything is computed between a start and the wait for it, or for
+    one that was started later: the transfers of a rank end in turn. `started`
+    are those before these instructions."""
+    ended = started
     for instruction in instructions:
         if "start" in instruction:
-            going_on += 1
+            started += 1
         elif "wait" in instruction:
-            going_on -= 1
-        elif going_on:
+            ended = max(ended, instruction["wait"] + 1)
+        elif ended < started:
             return True
-        inner = [instruction.get("cond", []), instruction.get("body", [])]
-        if any(map(may_move, inner + instruction.get("branches", []))):
-            return True
+        for inner in (
+            instruction.get("cond", []),
+            instruction.get("body", []),
+            *instruction.get("branches", []),
+        ):
+            if may_move(inner, started):
+                return True
+            started += count_starts(inner)
+            ended = max(ended, started)
     return False
+
+
+def count_starts(instructions: list[dict[str, Any]]) -> int:
+    """How many numbers of transfers these take."""
+    return sum(
+        ("start" in instruction)
+        + sum(
+            map(
+                count_starts,
+                [instruction.get("cond", []), instruction.get("body", [])]
+                + instruction.get("branches", []),
+            )
+        )
+        for instruction in instructions
+    )
 
 
 def check(manifest: dict[str, Any], results: Sequence[Any], run: Run) -> int:

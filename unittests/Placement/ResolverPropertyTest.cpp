@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomPlacement.h"
+#include "whale/Placement/DivideByNode.h"
 #include "whale/Placement/GroupReduction.h"
 #include "whale/Placement/Oracle.h"
 #include "gtest/gtest.h"
@@ -249,6 +250,44 @@ std::optional<std::string> checkDivided(const Step &step,
                      topology);
 }
 
+/// How many all-gathers and reduce-scatters were divided by node.
+int dividedGathers = 0;
+
+/// What is wrong with an all-gather or a reduce-scatter that is divided by
+/// node, of these shards; nullopt if nothing is, or it can't be.
+std::optional<std::string> checkDividedGather(const Step &step,
+                                              const Topology &topology,
+                                              const Shards &shards) {
+  std::optional<NodeDivision> division = divideByNode(step, topology);
+  if (!division)
+    return std::nullopt;
+  ++dividedGathers;
+  CellTable first = cells(division->first, topology),
+            second = cells(division->second, topology),
+            whole = cells(step, topology);
+  if (auto message =
+          verifySteps({division->first, division->second}, division->first.from,
+                      division->second.to, topology))
+    return *message;
+  Shards divided = execute(second, execute(first, shards));
+  for (auto &[device, values] : execute(whole, shards))
+    if (divided[device] != values)
+      return "another result where it is divided by node";
+  // Between nodes each byte goes to one device of a node.
+  auto between = [&](const CellTable &table) {
+    int64_t elements = 0;
+    for (const Receiver &receiver : table.receivers)
+      for (const Cell &cell : receiver.cells)
+        for (const Contribution &from : cell.contributions)
+          if (topology.nodeOf(from.peer) != topology.nodeOf(receiver.device))
+            elements += cell.box.volume();
+    return elements;
+  };
+  if (between(first) + between(second) >= between(whole))
+    return "no fewer elements between nodes where it is divided";
+  return std::nullopt;
+}
+
 /// What is wrong with the resolution of a case; empty if nothing is.
 std::string check(const Case &drawn, RandomPlacement &random,
                   std::map<StepKind, int> &kinds) {
@@ -272,6 +311,10 @@ std::string check(const Case &drawn, RandomPlacement &random,
     ++kinds[step.kind];
     if (step.kind == StepKind::AllReduce)
       if (auto message = checkDivided(step, drawn.topology))
+        return *message;
+    if (step.kind == StepKind::AllGather ||
+        step.kind == StepKind::ReduceScatter)
+      if (auto message = checkDividedGather(step, drawn.topology, shards))
         return *message;
     int64_t pieces = piecesOfDifferentBoxes(step, table);
     if (countPieces(step, drawn.topology, pieces) != pieces ||
@@ -351,6 +394,8 @@ TEST(ResolverProperty, EveryResolutionIsRight) {
     RecordProperty(stringifyStepKind(kind).str(), kinds[kind]);
     EXPECT_GE(kinds[kind], count / 1000) << stringifyStepKind(kind).str();
   }
+  RecordProperty("divided by node", dividedGathers);
+  EXPECT_GE(dividedGathers, count / 10000);
 }
 
 /// Changes one row; false if the change means nothing.

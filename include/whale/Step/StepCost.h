@@ -17,6 +17,11 @@
 
 namespace whale {
 
+/// What a rank takes for a collective besides its links, in seconds: to start
+/// it and to be woken when it ends. One that is divided into several takes it
+/// as often.
+inline constexpr double kCollectiveStart = 2e-5;
+
 /// Returns the seconds of a step for elements of `elementBytes` bytes.
 double stepSeconds(const CostModel &model, const Step &step,
                    int64_t elementBytes, const Topology &topology = {});

@@ -368,6 +368,57 @@ def DivideReductions : Pass<"whale-divide-reductions", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
+def DivideGathers : Pass<"whale-divide-gathers", "::mlir::ModuleOp"> {
+  let summary = "Divide gathering and scattering over several nodes";
+  let description = [{
+    An all-gather over several nodes, with equally many members in each whose
+    equal parts follow one another node by node, becomes an all-gather between
+    the devices of the same place in their nodes, and one in each node, where
+    the links of `whale.cluster` make that faster: each byte then crosses the
+    network once for a node, not once for each of its devices. A reduce-scatter
+    becomes one in each node, and one across.
+
+    Example: two nodes of two ranks.
+    ```mlir
+    #parts = #whale.placement<[400] split 0 (100, 100, 100, 100) on [0 to 3]>
+    #whole = #whale.placement<[400] replicate 4 on [0 to 3]>
+    whale.cluster @cluster {nodes = [{count = 2 : i64,
+        devices = [{count = 2 : i64, kind = "cpu"} ],
+        link = {bandwidth = 1.0e10, latency = 1.0e-6}} ],
+        network = {bandwidth = 1.0e7, latency = 1.0e-5}}
+    whale.schedule ranks [0, 1, 2, 3] @rank_class_0(%x: tensor<100xf32>)
+        -> tensor<400xf32> {
+      %0 = whale.all_gather %x channel 0 from #parts to #whole
+          : (tensor<100xf32>) -> tensor<400xf32>
+      whale.return %0 : tensor<400xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[1, 2, 2, 100] split 1 (1, 1) split 2 (1,
+        1) on [0, 1, 2, 3]>
+    #placement1 = #whale.placement<[1, 2, 2, 100] split 2 (1, 1) replicate 2
+        on [0, 2, 1, 3]>
+    #placement2 = #whale.placement<[1, 2, 2, 100] replicate 4 on [0, 1, 2,
+        3]>
+    module {
+      whale.cluster @cluster {network = {bandwidth = 1.000000e+07 : f64,
+          latency = 1.000000e-05 : f64}, nodes = [{count = 2 : i64, devices
+          = [{count = 2 : i64, kind = "cpu"} ], link = {bandwidth =
+          1.000000e+10 : f64, latency = 9.9999999999999995E-7 : f64}} ]}
+      whale.schedule ranks [0, 1, 2, 3] @rank_class_0(%arg0:
+          tensor<100xf32>) -> tensor<400xf32> {
+        %0 = whale.all_gather %arg0 channel 0 from #placement to #placement1
+            : (tensor<100xf32>) -> tensor<1x2x1x100xf32>
+        %1 = whale.all_gather %0 channel 1 from #placement1 to #placement2 :
+            (tensor<1x2x1x100xf32>) -> tensor<400xf32>
+        whale.return %1 : tensor<400xf32>
+      }
+    }
+    ```
+  }];
+}
+
 def FoldEmptyShares : Pass<"whale-fold-empty-shares", "::mlir::ModuleOp"> {
   let summary = "Compute nothing of what a rank has no samples of";
   let description = [{

@@ -1,0 +1,142 @@
+//===- DivideGathers.cpp - whale-divide-gathers ---------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: the schedules of the rank classes. Out: the same, where an all-gather or
+// a reduce-scatter over several nodes for which that is faster is two: one
+// between devices of the same place in their nodes, one in each node
+// (DivideByNode.h).
+//
+// Costs O(collectives), and for each pair of placements its groups and what
+// both forms take.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Placement/DivideByNode.h"
+#include "whale/Step/StepCost.h"
+#include "whale/Transforms/Passes.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace whale {
+#define GEN_PASS_DEF_DIVIDEGATHERS
+#include "whale/Transforms/Partition/Passes.h.inc"
+
+namespace {
+
+class GatherDivider {
+public:
+  GatherDivider(ArrayRef<ScheduleOp> classes, const Cluster &cluster)
+      : classes(classes), model(createRooflineModel(cluster)),
+        topology(Topology::of(cluster)) {}
+
+  void run();
+
+private:
+  const NodeDivision *findDivision(CollectiveOp op);
+  std::optional<NodeDivision> makeDivision(const Step &step,
+                                           int64_t elementBytes) const;
+  void divide(CollectiveOp op, const NodeDivision &division, int64_t channel);
+
+  ArrayRef<ScheduleOp> classes;
+  std::unique_ptr<CostModel> model;
+  Topology topology;
+  std::map<std::tuple<StepKind, const void *, const void *, int64_t>,
+           std::optional<NodeDivision>>
+      divisions;
+};
+
+} // namespace
+
+std::optional<NodeDivision>
+GatherDivider::makeDivision(const Step &step, int64_t elementBytes) const {
+  std::optional<NodeDivision> division = divideByNode(step, topology);
+  if (!division)
+    return std::nullopt;
+  double divided =
+      stepSeconds(*model, division->first, elementBytes, topology) +
+      stepSeconds(*model, division->second, elementBytes, topology) +
+      kCollectiveStart;
+  if (!(divided < stepSeconds(*model, step, elementBytes, topology)))
+    return std::nullopt;
+  return division;
+}
+
+const NodeDivision *GatherDivider::findDivision(CollectiveOp op) {
+  StepKind kind = stepKindOf(op);
+  if ((kind != StepKind::AllGather && kind != StepKind::ReduceScatter) ||
+      !op.getInput() || !op.getOutput())
+    return nullptr;
+  int64_t bytes = getElementBytes(getElementTypeOrSelf(op.getInput()));
+  auto [it, isNew] =
+      divisions.try_emplace({kind, op.getFrom().getAsOpaquePointer(),
+                             op.getTo().getAsOpaquePointer(), bytes},
+                            std::nullopt);
+  if (isNew)
+    it->second = makeDivision(
+        {kind, op.getFrom().getValue(), op.getTo().getValue()}, bytes);
+  return it->second ? &*it->second : nullptr;
+}
+
+/// The first of the two keeps the channel.
+void GatherDivider::divide(CollectiveOp op, const NodeDivision &division,
+                           int64_t channel) {
+  OpBuilder builder(op);
+  auto create = [&](const Step &step, Value input, Type type, int64_t number) {
+    OperationState state(op.getLoc(), collectiveName(step.kind));
+    state.addOperands(input);
+    state.addTypes(type);
+    state.addAttributes(op->getAttrs());
+    state.attributes.set("channel", builder.getI64IntegerAttr(number));
+    state.attributes.set("from",
+                         PlacementAttr::get(op.getContext(), step.from));
+    state.attributes.set("to", PlacementAttr::get(op.getContext(), step.to));
+    return builder.create(state)->getResult(0);
+  };
+  Value output = op.getOutput();
+  Type between = RankedTensorType::get(division.shape,
+                                       getElementTypeOrSelf(output.getType()));
+  Value value = create(division.first, op.getInput(), between, op.getChannel());
+  output.replaceAllUsesWith(
+      create(division.second, value, output.getType(), channel));
+  op->erase();
+}
+
+void GatherDivider::run() {
+  int64_t free = 0;
+  std::map<int64_t, int64_t> channels;
+  std::vector<std::pair<CollectiveOp, const NodeDivision *>> found;
+  for (ScheduleOp schedule : classes)
+    schedule.walk([&](CollectiveOp op) {
+      free = std::max(free, int64_t(op.getChannel()) + 1);
+      if (const NodeDivision *division = findDivision(op))
+        found.push_back({op, division});
+    });
+  for (auto [op, division] : found) {
+    auto [it, isNew] = channels.try_emplace(op.getChannel(), free);
+    free += isNew;
+    divide(op, *division, it->second);
+  }
+}
+
+namespace {
+
+struct DivideGathersPass : impl::DivideGathersBase<DivideGathersPass> {
+  void runOnOperation() final {
+    for (ClusterOp cluster : getOperation().getOps<ClusterOp>())
+      GatherDivider(getRankClasses(getOperation()), cluster.getCluster()).run();
+  }
+};
+
+} // namespace
+} // namespace whale
