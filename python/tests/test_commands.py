@@ -116,3 +116,8 @@ def test_the_traceback_of_another_process(tmp_path, log):
         re.MULTILINE,
     ), result.stderr
     assert "deep(n - 1)" in result.stderr
+    assert re.search(
+        "^error: (process 1 .*: )?ValueError: in the depth$",
+        result.stderr,
+        re.MULTILINE,
+    ), result.stderr

@@ -234,7 +234,13 @@ std::string Child::lastError() const {
   constexpr std::string_view mark = "rror: ";
   std::string line = lastLine();
   size_t found = line.find(mark);
-  return found == line.npos ? "" : line.substr(found + mark.size());
+  if (found == line.npos)
+    return "";
+  // What other exceptions say may be no sentence: that of a KeyError is a key.
+  std::string_view kind(line.data(), found);
+  bool isOther = kind.size() > 1 && kind.find(' ') == kind.npos &&
+                 !kind.starts_with("whale.");
+  return isOther ? line : line.substr(found + mark.size());
 }
 
 std::string Child::end() const {
