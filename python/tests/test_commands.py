@@ -60,6 +60,11 @@ def test_unknown_commands(capsys):
     assert "info takes no 'more'" in capsys.readouterr().err
 
 
+def test_no_command(capsys):
+    assert commands.main([]) == 2
+    assert "python -m whale info" in capsys.readouterr().out
+
+
 def test_a_module(tmp_path):
     (tmp_path / "train.py").write_text(
         textwrap.dedent(

@@ -24,9 +24,14 @@ def main(words: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", choices=("info", "explain", "launch"))
+    parser.add_argument(
+        "command", choices=("info", "explain", "launch"), nargs="?"
+    )
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(words)
+    if options.command is None:
+        parser.print_help()
+        return 2
     if options.command == "launch":
         return launch.main(options.arguments)
     if options.command == "explain":
