@@ -53,7 +53,7 @@ def test_explain(tmp_path, capfd):
 
 
 def test_unknown_commands(capsys):
-    for words in (["fly"], [], ["info", "more"]):
+    for words in (["fly"], ["info", "more"]):
         with pytest.raises(SystemExit) as ended:
             commands.main(words)
         assert ended.value.code == 2
