@@ -7,6 +7,8 @@ miss their limit. Nothing is measured here.
 from __future__ import annotations
 
 import dataclasses
+import json
+import pathlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -123,3 +125,12 @@ def missed(rows: Sequence[Row]) -> str | None:
     """What is wrong with the rows, if anything is."""
     wrong = [row.what for row in rows if not row.is_met]
     return f"above the limit: {'; '.join(wrong)}" if wrong else None
+
+
+def report(rows: Sequence[Row], output: pathlib.Path | None) -> str | None:
+    """Prints them, and keeps them in a file for scripts/bench; what is wrong
+    with them, if anything is."""
+    print(table(rows))
+    if output:
+        output.write_text(json.dumps(write(rows)))
+    return missed(rows)

@@ -135,10 +135,7 @@ def main() -> str | None:
         measure_memory(options.memory, options.ranks)
         return None
     rows = measure(options.ranks, options.rounds)
-    print(limits.table(rows))
-    if options.output:
-        options.output.write_text(json.dumps(limits.write(rows)))
-    return limits.missed(rows)
+    return limits.report(rows, options.output)
 
 
 if __name__ == "__main__":

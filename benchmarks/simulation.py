@@ -134,10 +134,7 @@ def main() -> str | None:
             *("s", gpt, GPT_S, 1.0),
         ),
     ]
-    print(limits.table(rows))
-    if options.output:
-        options.output.write_text(json.dumps(limits.write(rows)))
-    return limits.missed(rows)
+    return limits.report(rows, options.output)
 
 
 if __name__ == "__main__":

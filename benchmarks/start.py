@@ -202,10 +202,7 @@ def main() -> str | None:
         start()
         return None
     rows = measure(options.rounds)
-    print(limits.table(rows))
-    if options.output:
-        options.output.write_text(json.dumps(limits.write(rows)))
-    return limits.missed(rows)
+    return limits.report(rows, options.output)
 
 
 if __name__ == "__main__":

@@ -218,10 +218,7 @@ def main() -> str | None:
     for first, second in PAIRS:
         bench.large(first, second)
     bench.close()
-    print(limits.table(bench.rows))
-    if options.output:
-        options.output.write_text(json.dumps(limits.write(bench.rows)))
-    return limits.missed(bench.rows)
+    return limits.report(bench.rows, options.output)
 
 
 if __name__ == "__main__":

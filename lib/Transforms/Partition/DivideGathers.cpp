@@ -16,10 +16,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CollectiveSteps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Placement/DivideByNode.h"
 #include "whale/Step/StepCost.h"
 #include "whale/Transforms/Passes.h"
@@ -92,41 +91,23 @@ const NodeDivision *GatherDivider::findDivision(CollectiveOp op) {
 void GatherDivider::divide(CollectiveOp op, const NodeDivision &division,
                            int64_t channel) {
   OpBuilder builder(op);
-  auto create = [&](const Step &step, Value input, Type type, int64_t number) {
-    OperationState state(op.getLoc(), collectiveName(step.kind));
-    state.addOperands(input);
-    state.addTypes(type);
-    state.addAttributes(op->getAttrs());
-    state.attributes.set("channel", builder.getI64IntegerAttr(number));
-    state.attributes.set("from",
-                         PlacementAttr::get(op.getContext(), step.from));
-    state.attributes.set("to", PlacementAttr::get(op.getContext(), step.to));
-    return builder.create(state)->getResult(0);
-  };
   Value output = op.getOutput();
   Type between = RankedTensorType::get(division.shape,
                                        getElementTypeOrSelf(output.getType()));
-  Value value = create(division.first, op.getInput(), between, op.getChannel());
-  output.replaceAllUsesWith(
-      create(division.second, value, output.getType(), channel));
+  Operation *first = createStep(builder, op, division.first, op.getChannel(),
+                                op.getInput(), between);
+  Operation *second = createStep(builder, op, division.second, channel,
+                                 first->getResult(0), output.getType());
+  output.replaceAllUsesWith(second->getResult(0));
   op->erase();
 }
 
 void GatherDivider::run() {
-  int64_t free = 0;
-  std::map<int64_t, int64_t> channels;
-  std::vector<std::pair<CollectiveOp, const NodeDivision *>> found;
-  for (ScheduleOp schedule : classes)
-    schedule.walk([&](CollectiveOp op) {
-      free = std::max(free, int64_t(op.getChannel()) + 1);
-      if (const NodeDivision *division = findDivision(op))
-        found.push_back({op, division});
-    });
-  for (auto [op, division] : found) {
-    auto [it, isNew] = channels.try_emplace(op.getChannel(), free);
-    free += isNew;
-    divide(op, *division, it->second);
-  }
+  divideCollectives(
+      classes, /*more=*/1, [&](CollectiveOp op) { return findDivision(op); },
+      [&](CollectiveOp op, int64_t channel) {
+        divide(op, *findDivision(op), channel);
+      });
 }
 
 namespace {

@@ -18,11 +18,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CollectiveSteps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
-#include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Step/ReductionCost.h"
 #include "whale/Transforms/Passes.h"
 
@@ -58,8 +57,6 @@ private:
   std::optional<Division> makeDivision(AllReduceOp op) const;
   void divide(AllReduceOp op, const Division &division, int64_t channel);
   Value fillUp(OpBuilder &builder, AllReduceOp op, const Division &division);
-  Operation *create(OpBuilder &builder, AllReduceOp op, const Step &step,
-                    int64_t channel, Value input, int64_t elements);
 
   ArrayRef<ScheduleOp> classes;
   const Cluster &cluster;
@@ -113,19 +110,6 @@ const Division *Divider::findDivision(AllReduceOp op) {
   return &*it->second;
 }
 
-Operation *Divider::create(OpBuilder &builder, AllReduceOp op, const Step &step,
-                           int64_t channel, Value input, int64_t elements) {
-  Type element = getElementTypeOrSelf(input.getType());
-  OperationState state(op.getLoc(), collectiveName(step.kind));
-  state.addOperands(input);
-  state.addTypes(RankedTensorType::get({elements}, element));
-  state.addAttributes(op->getAttrs());
-  state.attributes.set("channel", builder.getI64IntegerAttr(channel));
-  state.attributes.set("from", PlacementAttr::get(op.getContext(), step.from));
-  state.attributes.set("to", PlacementAttr::get(op.getContext(), step.to));
-  return builder.create(state);
-}
-
 /// The operands side by side, and behind them zeros up to the next multiple of
 /// the members in a node.
 Value Divider::fillUp(OpBuilder &builder, AllReduceOp op,
@@ -162,7 +146,9 @@ void Divider::divide(AllReduceOp op, const Division &division,
   int64_t next = op.getChannel();
   std::array<int64_t, 3> sizes = {part, part, even};
   for (auto [step, elements] : llvm::zip_equal(division.steps, sizes)) {
-    last = create(builder, op, step, next, value, elements);
+    Type stepType = RankedTensorType::get({elements},
+                                      getElementTypeOrSelf(value.getType()));
+    last = createStep(builder, CollectiveOp(op), step, next, value, stepType);
     value = last->getResult(0);
     next = next == int64_t(op.getChannel()) ? channel : channel + 1;
   }
@@ -198,22 +184,14 @@ void Divider::divide(AllReduceOp op, const Division &division,
 }
 
 void Divider::run() {
-  int64_t free = 0;
-  std::map<int64_t, int64_t> channels;
-  std::vector<std::pair<AllReduceOp, const Division *>> found;
-  for (ScheduleOp schedule : classes)
-    schedule.walk([&](CollectiveOp op) {
-      free = std::max(free, int64_t(op.getChannel()) + 1);
-      auto reduction = dyn_cast<AllReduceOp>(op.getOperation());
-      const Division *division = reduction ? findDivision(reduction) : nullptr;
-      if (division)
-        found.push_back({reduction, division});
-    });
-  for (auto [op, division] : found) {
-    auto [it, isNew] = channels.try_emplace(op.getChannel(), free);
-    free += isNew ? 2 : 0;
-    divide(op, *division, it->second);
-  }
+  auto divisionOf = [&](CollectiveOp op) -> const Division * {
+    auto reduction = dyn_cast<AllReduceOp>(op.getOperation());
+    return reduction ? findDivision(reduction) : nullptr;
+  };
+  divideCollectives(
+      classes, /*more=*/2, divisionOf, [&](CollectiveOp op, int64_t channel) {
+        divide(cast<AllReduceOp>(op.getOperation()), *divisionOf(op), channel);
+      });
 }
 
 namespace {
