@@ -224,19 +224,16 @@ void Array::wait(const AskInterrupted &interrupted) const {
 const ArrayType &Array::type() const { return *state->type; }
 
 std::string Array::layoutChecksum() const {
-  system::Checksum checksum;
-  checksum.add(name(dtype()));
-  checksum.add(isInFiles() ? " in files" : " of ranks");
+  // Of one list: pieces of a few bytes take longer than all of them.
+  std::vector<int64_t> all = {static_cast<int64_t>(dtype()), isInFiles()};
   auto add = [&](const Shape &list) {
-    auto count = std::ssize(list);
-    checksum.add({reinterpret_cast<const char *>(&count), sizeof(count)});
-    checksum.add({reinterpret_cast<const char *>(list.data()),
-                  list.size() * sizeof(list[0])});
+    all.push_back(std::ssize(list));
+    all.insert(all.end(), list.begin(), list.end());
   };
   add(shape());
   add(layout().view);
   for (const std::optional<Box> &box : layout().boxes) {
-    checksum.add(box ? "a box" : "none");
+    all.push_back(box.has_value());
     if (box) {
       add(box->start);
       add(box->size);
@@ -244,7 +241,8 @@ std::string Array::layoutChecksum() const {
   }
   if (ranks())
     add(ranks()->processOf);
-  return checksum.hex();
+  return system::Checksum::of({reinterpret_cast<const char *>(all.data()),
+                               all.size() * sizeof(all[0])});
 }
 
 int64_t Array::bytes() const {

@@ -8,21 +8,33 @@
 
 #include "CopyBox.h"
 
+#include <array>
 #include <cstring>
-#include <vector>
 
 namespace whale::runtime {
 
 void copyStrided(void *dst, std::span<const int64_t> dstStrides,
                  const void *src, std::span<const int64_t> srcStrides,
                  std::span<const int64_t> size, int64_t elementBytes) {
+  // Small copies are many, and allocate nothing.
+  constexpr size_t mostDims = 16;
+  if (size.size() > mostDims) {
+    for (int64_t i = 0; i < size[0]; ++i)
+      copyStrided(static_cast<char *>(dst) + i * dstStrides[0] * elementBytes,
+                  dstStrides.subspan(1),
+                  static_cast<const char *>(src) +
+                      i * srcStrides[0] * elementBytes,
+                  srcStrides.subspan(1), size.subspan(1), elementBytes);
+    return;
+  }
   // Trailing dimensions without gaps on both sides make one run of bytes.
   int64_t run = elementBytes;
   bool contiguous = true;
   struct Loop {
-    int64_t count, dstStride, srcStride;
+    int64_t count, dstStride, srcStride, index;
   };
-  std::vector<Loop> loops;
+  std::array<Loop, mostDims> loops;
+  size_t loopCount = 0;
   for (size_t i = size.size(); i-- > 0;) {
     if (size[i] == 0)
       return;
@@ -34,31 +46,30 @@ void copyStrided(void *dst, std::span<const int64_t> dstStrides,
     if (contiguous)
       run *= size[i];
     else
-      loops.push_back({size[i], dstStride, srcStride});
+      loops[loopCount++] = {size[i], dstStride, srcStride, 0};
   }
   auto *to = static_cast<char *>(dst);
   auto *from = static_cast<const char *>(src);
-  if (loops.empty()) {
+  if (loopCount == 0) {
     std::memcpy(to, from, run);
     return;
   }
   // loops[0] is the innermost; an odometer runs over the others.
-  std::vector<int64_t> index(loops.size(), 0);
   while (true) {
     const Loop &inner = loops[0];
     for (int64_t i = 0; i < inner.count; ++i)
       std::memcpy(to + i * inner.dstStride, from + i * inner.srcStride, run);
     size_t d = 1;
-    for (; d < loops.size(); ++d) {
+    for (; d < loopCount; ++d) {
       to += loops[d].dstStride;
       from += loops[d].srcStride;
-      if (++index[d] < loops[d].count)
+      if (++loops[d].index < loops[d].count)
         break;
       to -= loops[d].count * loops[d].dstStride;
       from -= loops[d].count * loops[d].srcStride;
-      index[d] = 0;
+      loops[d].index = 0;
     }
-    if (d == loops.size())
+    if (d >= loopCount)
       return;
   }
 }

@@ -22,14 +22,10 @@
 
 #include "executor/Ranks.h"
 
-#include "whale/ProgramFormat/Pieces.h"
-
 #include <algorithm>
 #include <numeric>
 
 namespace whale::runtime {
-
-using format::denseStrides;
 
 /// So many exchanges have plans that are kept: there and back, for some pairs
 /// of programs.
@@ -216,6 +212,14 @@ void Place::copy(int64_t rank) const {
   end();
 }
 
+/// Of what is packed, in memory that is there mostly.
+static void findDenseStrides(const Shape &size, Shape &strides) {
+  strides.resize(size.size());
+  int64_t stride = 1;
+  for (size_t d = size.size(); d-- > 0; stride *= size[d])
+    strides[d] = stride;
+}
+
 /// The messages of a side, of which some are in the memory for packed ones.
 std::vector<RankMessage>
 Place::begin(const RoundSide &side, char *packed,
@@ -234,11 +238,13 @@ void Place::goRound(Transport &transport, std::atomic<uint64_t> &executed) {
   int64_t self = firstRank[process];
   auto *out = static_cast<char *>(given.get()),
        *in = static_cast<char *>(taken.get());
+  Shape dense;
   for (const ExchangeRound &round : plan.rounds) {
     for (const auto &[number, offset] : round.given.packed) {
       const MovedPiece &piece = plan.pieces[number];
-      memory.copy(out + offset, denseStrides(piece.size), bringFrom(piece),
-                  piece.fromStrides, piece.size, widthOf(piece));
+      findDenseStrides(piece.size, dense);
+      memory.copy(out + offset, dense, bringFrom(piece), piece.fromStrides,
+                  piece.size, widthOf(piece));
     }
     transport.wait(self, transport.startMessages(
                              self, begin(round.given, out, &Place::bringFrom),
@@ -250,8 +256,9 @@ void Place::goRound(Transport &transport, std::atomic<uint64_t> &executed) {
         exchanged->giveUp(plan.pieces[*message.piece]);
     for (const auto &[number, offset] : round.taken.packed) {
       const MovedPiece &piece = plan.pieces[number];
-      memory.copy(placeIn(piece), piece.toStrides, in + offset,
-                  denseStrides(piece.size), piece.size, widthOf(piece));
+      findDenseStrides(piece.size, dense);
+      memory.copy(placeIn(piece), piece.toStrides, in + offset, dense,
+                  piece.size, widthOf(piece));
     }
     ++executed;
   }
