@@ -71,7 +71,7 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-schedule-micro-batches,"
        "whale-recompute-cheap-values,whale-partition,"
        "whale-join-stacks,whale-bucket-reductions,whale-divide-reductions,"
-                 "whale-divide-gathers,"
+       "whale-divide-gathers,"
        "whale-verify-partition,whale-fold-empty-shares",
        /*gpuPipeline=*/"", /*isVerified=*/false},
       {kKernelsLevel,
