@@ -37,5 +37,11 @@ assert failure([case], 0) == NONE
 # There is nothing to move them behind.
 assert failure([KERNEL, START, WAIT, KERNEL], 0) == ""
 assert failure([START, START, WAIT, WAIT], 0) == ""
+# A transfer that is waited for later, behind one that was started after it.
+late = [START, START, {"wait": 1}, KERNEL, WAIT]
+assert failure(late, 0) == ""
+assert failure([START, START, WAIT, KERNEL, {"wait": 1}], 0) == NONE
+inside = {"while": 0, "cond": [], "body": [START, {"wait": 0}]}
+assert failure([inside, START, {"wait": 1}, KERNEL], 0) == ""
 bits = "result0 has other bits on late devices of seed 0"
 assert failure([START, WAIT], 0, [-RESULTS[0]]) == bits

@@ -69,8 +69,9 @@ def may_move(instructions: list[dict[str, Any]], started: int = 0) -> bool:
         ):
             if may_move(inner, started):
                 return True
-            started += count_starts(inner)
-            ended = max(ended, started)
+            if count := count_starts(inner):
+                started += count
+                ended = started
     return False
 
 
