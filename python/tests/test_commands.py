@@ -126,3 +126,25 @@ def test_the_traceback_of_another_process(tmp_path, log):
         result.stderr,
         re.MULTILINE,
     ), result.stderr
+
+
+def test_an_exit_that_others_miss(tmp_path):
+    """They can only say that it has ended."""
+    script = tmp_path / "exits.py"
+    script.write_text(
+        BEGIN
+        + "if wh.process_index() == 1:\n    sys.exit('no such rate')\n"
+        + "wh.jit(lambda x: x, cluster=2)(1.0)\n"
+    )
+    result = run(tmp_path, "whale", "launch", "--nprocs=2", str(script))
+    assert result.returncode == 1
+    assert re.search(
+        r"RuntimeError: process 1 \(.*\) has ended, where process 0 ",
+        result.stderr,
+    ), result.stderr
+    assert re.search(
+        r"^note: process 1 \(.*\) has ended with status 1, and has printed "
+        "last: no such rate$",
+        result.stderr,
+        re.MULTILINE,
+    ), result.stderr

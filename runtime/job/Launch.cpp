@@ -94,6 +94,9 @@ public:
   std::string name() const;
   /// "was ended by signal 9 (SIGKILL)".
   std::string end() const;
+  std::string lastLine() const;
+  /// How the process has ended, and what it has printed last.
+  std::string endAndLastLine() const;
   /// The error, or how the process has ended.
   std::string failure() const;
 
@@ -101,7 +104,6 @@ private:
   void openOutput(const Launch &launch);
   [[noreturn]] void become(const Launch &launch) const;
   std::string lastBytes(off_t most) const;
-  std::string lastLine() const;
 
   const int64_t process;
   pid_t pid = -1;
@@ -209,6 +211,12 @@ std::string Child::lastBytes(off_t most) const {
   if (size_t note = text.rfind("\n--------------------\nFor simplicity, JAX");
       note != text.npos && text.find('\n', note + 22) >= text.size() - 1)
     text.resize(note + 1);
+  // That others miss it does not say why it has ended.
+  size_t last = text.size() < 2 ? 0 : text.rfind('\n', text.size() - 2) + 1;
+  std::string own = "error: process " + std::to_string(process) + " (";
+  if (text.compare(last, own.size(), own) == 0 &&
+      text.find(") has ended, where ", last) != text.npos)
+    text.resize(last);
   return text;
 }
 
@@ -257,9 +265,15 @@ std::string Child::name() const {
          job::placeOf(job::hostName(), pid) + ")";
 }
 
+std::string Child::endAndLastLine() const {
+  std::string line = lastLine();
+  return name() + " " + end() +
+         (line.empty() ? "" : ", and has printed last: " + line);
+}
+
 std::string Child::failure() const {
   std::string error = lastError();
-  return !error.empty() ? error : name() + " " + end();
+  return !error.empty() ? error : endAndLastLine();
 }
 
 namespace {
@@ -450,14 +464,18 @@ static Attempt runOnce(Launch launch) {
   }
   if (!failed)
     return {0};
-  for (const Child &child : children)
-    if (std::string text = child.traceback(); !text.empty()) {
-      std::cerr << child.name() + ":\n" + text;
-      break;
-    }
-  // Else the first of them has printed the job's error.
+  auto raised = std::ranges::find_if(
+      children, [](const Child &child) { return !child.traceback().empty(); });
+  if (raised != children.end())
+    std::cerr << raised->name() + ":\n" + raised->traceback();
   if (!children.front().hasSaidWhy())
     std::cerr << "error: " + system::diagnosticLine(failed->failure()) + "\n";
+  // The first of them has printed the job's error: that this one is lost.
+  // Without a word of its own there is nothing to add.
+  else if (raised == children.end() && failed != &children.front() &&
+           failed->lastError().empty() && !failed->lastLine().empty())
+    std::cerr << "note: " + system::diagnosticLine(failed->endAndLastLine()) +
+                     "\n";
   return {1, /*mayBeRepeated=*/true};
 }
 
