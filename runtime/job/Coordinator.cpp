@@ -458,6 +458,7 @@ void Server::handle(Connection &connection, const Frame &frame) {
          FieldWriter().number(static_cast<uint64_t>(limit() * 1e3)).take());
   } else if (frame.kind == Kind::Bye) {
     member.hasLeft = true;
+    member.left = Clock::now();
     gather();
     // Who leaves because of a failure is told that, not that all went well.
     if (!hasFailed && std::ranges::all_of(members, [](const Member &each) {

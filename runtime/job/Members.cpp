@@ -61,7 +61,8 @@ std::string Members::whoWaitsInVain(double reportSeconds) const {
         secondsSince(member.advanced) < reports * reportSeconds)
       continue;
     for (int64_t process : member.progress.awaited)
-      if (static_cast<size_t>(process) < size() && (*this)[process].hasLeft)
+      if (static_cast<size_t>(process) < size() && (*this)[process].hasLeft &&
+          secondsSince((*this)[process].left) >= reports * reportSeconds)
         return nameOf((*this)[process]) + " has ended, where " +
                member.progress.waiting + " (" + nameOf(member) + ")";
   }
@@ -77,7 +78,8 @@ std::string Members::whoLetsWait(double seconds) const {
       continue;
     const std::vector<int64_t> &named = member.progress.awaited;
     for (const Member &other : *this) {
-      bool isAwaited = member.given ||
+      // A relayout is between all of them.
+      bool isAwaited = member.given || member.progress.isInRelayout ||
                        std::ranges::find(named, &other - data()) != named.end();
       if (isAwaited && other.connection && !other.hasLeft &&
           !other.isWaiting() && isLong(other.outside))

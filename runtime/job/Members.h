@@ -31,7 +31,8 @@ struct Member {
                                         advanced =
                                             std::chrono::steady_clock::now(),
                                         outside =
-                                            std::chrono::steady_clock::now();
+                                            std::chrono::steady_clock::now(),
+                                        left;
   Progress progress;
   /// "host b, pid 77" of who said to be this process, but proved nothing. It
   /// may be anybody: this is to be printed, and decides nothing.
@@ -59,9 +60,10 @@ public:
   /// What processes that wait for others have said last, one in a program and
   /// one outside; empty if none waits.
   std::string whoWait() const;
-  /// Who waits for a rank of a process that has ended; empty if none does. All
-  /// that one has sent has arrived, or will within the time that the end of a
-  /// transport takes, which is less than six reports.
+  /// Who waits for a rank of a process that has ended, for six reports since
+  /// then; empty if none does. All that one has sent has arrived, or will
+  /// within the time that the end of a transport takes, which is less than
+  /// that.
   std::string whoWaitsInVain(double reportSeconds) const;
   /// Who has been outside of steps for so many seconds, while another one waits
   /// for it; empty if nobody has.

@@ -546,57 +546,6 @@ TEST(Job, ALauncherHearsWhoHasJoined) {
   close(pipes[0]);
 }
 
-TEST(Members, WhoLetsOthersWait) {
-  job::Connection *connection = reinterpret_cast<job::Connection *>(1);
-  auto longAgo = std::chrono::steady_clock::now() - std::chrono::seconds(100);
-  job::Members members(3);
-  for (job::Member &member : members) {
-    member.connection = connection;
-    member.place = "host h, pid 1";
-    member.advanced = member.outside = longAgo;
-  }
-  EXPECT_EQ(members.whoLetsWait(60), "");
-  members[0].progress.isInStep = true;
-  members[0].progress.waiting = "rank 0 waits in 'x' for rank 2";
-  members[0].progress.awaited = {2};
-  EXPECT_EQ(members.whoLetsWait(60),
-            "process 2 (host h, pid 1) has been outside of steps for more than "
-            "60 seconds, where rank 0 waits in 'x' for rank 2 (process 0 (host "
-            "h, pid 1))");
-  EXPECT_EQ(members.whoLetsWait(101), "");
-  members[2].progress.isInStep = true;
-  EXPECT_EQ(members.whoLetsWait(60), "");
-  members[0].progress = {};
-  members[0].given = {"the step", ""};
-  members[2].progress = {};
-  members[1].hasLeft = true;
-  EXPECT_EQ(members.whoLetsWait(60),
-            "process 2 (host h, pid 1) has been outside of steps for more than "
-            "60 seconds, where process 0 (host h, pid 1) exchanges the step");
-}
-
-TEST(Members, WhoRunsOtherSteps) {
-  job::Members members(3);
-  for (job::Member &member : members)
-    member.place = "host h, pid 1";
-  EXPECT_EQ(members.whoRunOtherSteps(), "");
-  members[0].progress.running = {"'a'"};
-  members[2].progress.running = {"'b'", "'a'"};
-  EXPECT_EQ(members.whoRunOtherSteps(), "");
-  members[2].progress.running = {"'b'"};
-  EXPECT_EQ(
-      members.whoRunOtherSteps(),
-      "; process 0 (host h, pid 1) runs 'a', where process 2 (host h, pid "
-      "1) runs 'b', and all must call the same steps in one order");
-  members[2].progress.running.clear();
-  members[2].given = {"the step", ""};
-  EXPECT_EQ(
-      members.whoRunOtherSteps(),
-      "; process 0 (host h, pid 1) runs 'a', where process 2 (host h, pid "
-      "1) exchanges the step, and all must call the same steps in one "
-      "order");
-}
-
 TEST(Job, TooMuchToGather) {
   std::string error = errorOf(three, longTime, [](Job &job) {
     job.allGather("apples",
