@@ -248,8 +248,9 @@ def test_four_hosts(tmp_path: pathlib.Path, hosts: Hosts) -> None:
     for process in hosts.start(program, "--steps=3", *options):
         _, text = process.communicate(timeout=HANG)
         assert process.returncode == 0, text
-    # An all-reduce is six steps of a ring.
-    assert json.loads(stats.read_text())["step_time_s"] >= 6 * 0.02
+    # In an all-reduce of many bytes each rank's part goes to it, and its sum
+    # back.
+    assert json.loads(stats.read_text())["step_time_s"] >= 2 * 0.02
     for i in range(4):
         hosts.do(i, f"tc qdisc del dev {hosts.interface} root")
     assert bits(program, "one") == bits(program, "hosts")

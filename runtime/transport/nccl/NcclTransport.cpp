@@ -179,6 +179,7 @@ Implementation::Implementation(const cuda::Libraries &libraries,
     everyone.push_back(number);
     ranks.push_back(gpu ? std::make_unique<Rank>(gpu, number) : nullptr);
   }
+  watchAll();
 }
 
 int64_t Implementation::addChannels(const Channels &channels, int64_t end) {
