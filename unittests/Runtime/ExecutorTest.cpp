@@ -355,8 +355,8 @@ TEST_F(ExecutorTest, ANetworkDelaysTransfers) {
       std::vector{floats({4, 4}, state), floats({8, 4}, batch)}, runOptions);
   EXPECT_EQ(valuesOf(results[0]), richOracle(state));
   EXPECT_EQ(valuesOf(results[1]), batch);
-  // A ring of two ranks, then the gathering.
-  EXPECT_GE(stats.stepSeconds, 2 * 0.005 + 0.005);
+  // A round of an all-reduce of few bytes, then the gathering.
+  EXPECT_GE(stats.stepSeconds, 2 * 0.005);
   EXPECT_GT(stats.ranks[0].communicationSeconds, 0);
   // The model has the same, and what was measured of the rest.
   std::string text = program.describe(profile);
@@ -367,8 +367,8 @@ TEST_F(ExecutorTest, ANetworkDelaysTransfers) {
                   &measured, &model),
       2)
       << text;
-  EXPECT_GE(model, 15);
-  EXPECT_GE(measured, 15);
+  EXPECT_GE(model, 10);
+  EXPECT_GE(measured, 10);
 }
 
 TEST_F(ExecutorTest, FailingRankStopsTheOthers) {

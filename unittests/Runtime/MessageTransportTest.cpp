@@ -252,8 +252,8 @@ TEST_P(Linked, ATransferBeginsWithTheLastToComeThere) {
                        if (rank == 1)
                          std::this_thread::sleep_for(milliseconds(50));
                        run(transport, rank, 0, value, value);
-                       // Two steps of a ring.
-                       tooEarly += Clock::now() - begin < milliseconds(90);
+                       // In one round.
+                       tooEarly += Clock::now() - begin < milliseconds(70);
                      }),
             Outcome());
   EXPECT_EQ(tooEarly, 0);
