@@ -9,87 +9,26 @@
 #include "whale/Step/ReductionCost.h"
 
 #include "whale/Step/StepCost.h"
-
-#include "llvm/ADT/STLExtras.h"
-
-#include <map>
+#include "llvm/Support/MathExtras.h"
 
 using namespace whale;
-
-namespace {
-/// The three steps of an all-reduce that is divided by node.
-struct Division {
-  std::vector<Exchange> scatter, reduce, gather;
-
-  void add(const Exchange &allReduce, const Cluster &cluster) {
-    std::map<unsigned, std::vector<int64_t>> nodes;
-    for (int64_t device : allReduce.devices)
-      nodes[cluster.devices[device].node].push_back(device);
-    size_t inNode = nodes.begin()->second.size();
-    double part = allReduce.bytes.front() / double(inNode);
-    std::vector<Exchange> across(inNode);
-    for (const auto &[node, devices] : nodes) {
-      Exchange inside;
-      inside.devices = devices;
-      inside.bytes.assign(inNode, part);
-      inside.kind = Exchange::Kind::ReduceScatter;
-      scatter.push_back(inside);
-      inside.kind = Exchange::Kind::AllGather;
-      gather.push_back(std::move(inside));
-      for (auto [exchange, device] : llvm::zip_equal(across, devices)) {
-        exchange.kind = Exchange::Kind::AllReduce;
-        exchange.devices.push_back(device);
-        exchange.bytes.push_back(part);
-      }
-    }
-    llvm::append_range(reduce, std::move(across));
-  }
-
-  double seconds(const CostModel &model) const {
-    return model.exchangeSeconds(scatter) + model.exchangeSeconds(reduce) +
-           model.exchangeSeconds(gather) + 2 * kCollectiveStart;
-  }
-};
-} // namespace
-
-/// Whether each node of a group has equally many of it, and more than one, and
-/// there are several nodes.
-static bool canDivide(const Exchange &allReduce, const Cluster &cluster) {
-  std::map<unsigned, int64_t> counts;
-  for (int64_t device : allReduce.devices)
-    ++counts[cluster.devices[device].node];
-  return counts.size() > 1 && counts.begin()->second > 1 &&
-         llvm::all_of(counts, [&](const auto &node) {
-           return node.second == counts.begin()->second;
-         });
-}
-
-ReductionSeconds whale::reductionSeconds(const CostModel &model,
-                                         llvm::ArrayRef<Exchange> allReduces,
-                                         const Cluster &cluster) {
-  ReductionSeconds seconds;
-  seconds.whole = model.exchangeSeconds(allReduces);
-  if (allReduces.empty() || !llvm::all_of(allReduces, [&](const Exchange &one) {
-        return canDivide(one, cluster);
-      }))
-    return seconds;
-  Division division;
-  for (const Exchange &one : allReduces)
-    division.add(one, cluster);
-  seconds.divided = division.seconds(model);
-  return seconds;
-}
 
 ReductionSeconds whale::reductionSeconds(const GroupReduction &reduction,
                                          int64_t elementBytes,
                                          const Cluster &cluster) {
-  std::vector<Exchange> exchanges;
-  for (auto [group, count] :
-       llvm::zip_equal(reduction.groups, reduction.elements)) {
-    Exchange &exchange = exchanges.emplace_back();
-    exchange.kind = Exchange::Kind::AllReduce;
-    exchange.devices.assign(group.begin(), group.end());
-    exchange.bytes.assign(group.size(), double(count) * double(elementBytes));
-  }
-  return reductionSeconds(*createRooflineModel(cluster), exchanges, cluster);
+  std::unique_ptr<CostModel> model = createRooflineModel(cluster);
+  Topology topology = Topology::of(cluster);
+  ReductionSeconds seconds;
+  seconds.whole =
+      stepSeconds(*model, reduction.asStep(), elementBytes, topology);
+  std::optional<int64_t> count = reduction.membersByNode(topology);
+  if (!count)
+    return seconds;
+  GroupReduction even = reduction;
+  for (int64_t &elements : even.elements)
+    elements = llvm::alignTo(elements, *count);
+  seconds.divided = 2 * kCollectiveStart;
+  for (const Step &step : even.divideByNode(topology))
+    seconds.divided += stepSeconds(*model, step, elementBytes, topology);
+  return seconds;
 }

@@ -19,7 +19,6 @@
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Placement/GroupReduction.h"
-#include "whale/Step/CostModel.h"
 
 #include <limits>
 
@@ -32,17 +31,10 @@ struct ReductionSeconds {
   /// Infinite if some node has another number of its devices than others or
   /// only one of them, or all are in one.
   double divided = std::numeric_limits<double>::infinity();
-
-  double least() const { return divided < whole ? divided : whole; }
 };
 
-/// Returns the seconds of all-reduces that run side by side, as `model`, which
-/// is one of the cluster, prices them and what they are divided into.
-ReductionSeconds reductionSeconds(const CostModel &model,
-                                  llvm::ArrayRef<Exchange> allReduces,
-                                  const Cluster &cluster);
-
-/// The same of the groups of a reduction of elements of `elementBytes` bytes.
+/// Returns the seconds of a reduction of elements of `elementBytes` bytes,
+/// whose groups run side by side. What doesn't divide evenly is filled up.
 ReductionSeconds reductionSeconds(const GroupReduction &reduction,
                                   int64_t elementBytes, const Cluster &cluster);
 
