@@ -25,7 +25,7 @@ class Writer {
 public:
   explicit Writer(const Simulation &simulation)
       : program(simulation.program->program), simulation(simulation),
-        names(nameRanks(program)) {}
+        names(nameRanks(program)), phases(program) {}
 
   std::string write();
 
@@ -40,6 +40,7 @@ private:
   const format::Program &program;
   const Simulation &simulation;
   std::vector<std::string> names;
+  InstructionPhases phases;
   Json events = Json::array();
 };
 } // namespace
@@ -101,7 +102,7 @@ void Writer::add(const ModelledRanks &ranks) {
       continue;
     std::string what = describe(*instruction);
     Json fields = {{"instruction", what}};
-    ShownLabel shown = {what, phaseOf(program, *instruction)};
+    ShownLabel shown = {what, phases.of(*instruction)};
     if (instruction->origin) {
       const format::Origin &origin = program.origins[*instruction->origin];
       shown = showLabel(origin.label,

@@ -23,19 +23,25 @@ static constexpr size_t mostPieces = 512;
 /// Parts of a step.
 static constexpr int64_t endOfStep = 100000;
 
-std::string phaseOf(const format::Program &program,
-                    const format::Instruction &instruction) {
+std::string InstructionPhases::of(const format::Instruction &instruction) {
   if (instruction.origin)
     return showLabel(program.origins[*instruction.origin].label, "").phase;
   const auto *run = std::get_if<format::Run>(&instruction.operation);
   if (!run)
     return "";
-  const format::Function &function = program.functions[run->function];
+  auto [known, isNew] = ofFunction.try_emplace(run->function);
+  if (isNew)
+    known->second = findOf(program.functions[run->function]);
+  return known->second;
+}
+
+/// That of most of the function's work.
+std::string InstructionPhases::findOf(const format::Function &function) {
   std::map<std::string, double> work;
   for (const format::Instruction &inner : function.instructions)
     if (inner.origin)
       if (std::optional<OpCost> cost = workOf(inner, function, program))
-        work[phaseOf(program, inner)] += cost->flops + cost->bytes;
+        work[of(inner)] += cost->flops + cost->bytes;
   auto most = std::ranges::max_element(
       work, {}, [](const auto &entry) { return entry.second; });
   return most == work.end() ? "" : most->first;
@@ -77,23 +83,12 @@ Json StepTimeline::describeSeconds(const ModelledRanks &ranks) {
 
 Json StepTimeline::describe(const ModelledRanks &ranks) {
   Json computed = Json::array(), transferred = Json::array();
-  std::map<const format::Function *, std::string> phases;
   for (size_t i = 0; i < ranks.items.size(); ++i) {
     const format::Instruction *instruction = ranks.instructions[i];
     if (!instruction)
       continue;
     const auto *run = std::get_if<format::Run>(&instruction->operation);
-    std::string phase;
-    if (run) {
-      auto [known, isNew] =
-          phases.try_emplace(&program.functions[run->function]);
-      if (isNew)
-        known->second = phaseOf(program, *instruction);
-      phase = known->second;
-    } else {
-      phase = phaseOf(program, *instruction);
-    }
-    add(computed, ranks.times.items[i], phase,
+    add(computed, ranks.times.items[i], phases.of(*instruction),
         run ? run->moment : std::nullopt);
   }
   for (size_t i = 0; i < ranks.parts.size(); ++i)

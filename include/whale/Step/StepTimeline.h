@@ -23,10 +23,22 @@
 
 namespace whale {
 
-/// "forward", "backward" or "update": the part of training that most of an
-/// instruction's work is for; empty where the program doesn't say.
-std::string phaseOf(const format::Program &program,
-                    const format::Instruction &instruction);
+/// What instructions are for.
+class InstructionPhases {
+public:
+  explicit InstructionPhases(const format::Program &program)
+      : program(program) {}
+
+  /// "forward", "backward" or "update": the part of training that most of an
+  /// instruction's work is for; empty where the program doesn't say.
+  std::string of(const format::Instruction &instruction);
+
+private:
+  std::string findOf(const format::Function &function);
+
+  const format::Program &program;
+  std::map<int64_t, std::string> ofFunction;
+};
 
 /// Writes what ranks that do the same spend a step with: pieces with begin and
 /// end, in parts of the step, the number of a name, and the micro-batch where
@@ -36,7 +48,7 @@ public:
   using Json = nlohmann::ordered_json;
 
   StepTimeline(const format::Program &program, const ModelledStep &step)
-      : program(program), step(step) {}
+      : program(program), step(step), phases(program) {}
 
   /// `ranks`, the seconds that they compute, communicate and are idle, and what
   /// they compute and transfer.
@@ -54,6 +66,7 @@ private:
 
   const format::Program &program;
   const ModelledStep &step;
+  InstructionPhases phases;
   Json names = Json::array();
   std::map<std::string, size_t> numbers;
 };
