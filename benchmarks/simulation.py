@@ -28,46 +28,39 @@ import limits
 import plan_models
 from paper.constants import v100s
 from paper.m6 import m6_experts
+from paper.simulate import TOOLS, Run, lower
 
 import whale as wh
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEVICES = 512
 EXPERTS_S, EXPERTS_GIB, GPT_S = 30.0, 2.0, 6.0
 
 
-def lower(name: str, cluster: dict[str, object]) -> str:
-    """The annotated step as text."""
-    wh.init(wh.Config({"warnings": False}))
-    wh.set_default_strategy(wh.replicate(DEVICES))
-    if name == "gpt":
-        step = plan_models.gpt()
-    else:
+def make_run(name: str) -> Run:
+    """The step, for devices that have as much memory as it takes."""
+    cluster = v100s(DEVICES)
+    for kind in cluster["kinds"].values():
+        kind["memory_bytes"] = 1 << 50
+    make = functools.partial(plan_models.gpt)
+    if name == "experts":
         scope = functools.partial(wh.split, DEVICES)
-        step = m6_experts(8 * DEVICES, 128, 48, 10240, 9984, scope)
-    lowered = wh.jit(
-        step.function,
-        cluster=cluster,
-        batch_argnums=2,
-        donate_argnums=(0, 1),
-    ).lower(*step.arguments)
-    return lowered.as_text()
+        make = functools.partial(
+            m6_experts, 8 * DEVICES, 128, 48, 10240, 9984, scope
+        )
+    return Run(make, cluster, default=functools.partial(wh.replicate, DEVICES))
 
 
 def simulate(name: str, folder: pathlib.Path) -> None:
     """From JAX to a report."""
-    cluster = v100s(DEVICES)
-    for kind in cluster["kinds"].values():
-        kind["memory_bytes"] = 1 << 50
+    run = make_run(name)
     text, program = folder / f"{name}.mlir", folder / f"{name}.whale"
     file = folder / f"{name}.json"
-    text.write_text(lower(name, cluster))
-    file.write_text(json.dumps(cluster))
-    tools = ROOT / "build" / "bin"
+    text.write_text(lower(run))
+    file.write_text(json.dumps(run.cluster))
     compiled = [f"--cluster={file}", "--target=none", "-o", program]
     for words in (
-        [tools / "whale-compile", text, *compiled],
-        [tools / "whale-sim", program, f"--html={folder / 'report.html'}"],
+        [TOOLS / "whale-compile", text, *compiled],
+        [TOOLS / "whale-sim", program, f"--html={folder / 'report.html'}"],
     ):
         subprocess.run(words, check=True, capture_output=True)
 
