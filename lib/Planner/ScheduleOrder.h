@@ -46,9 +46,8 @@ double arrivalOf(const ScheduleProblem &problem, const ScheduleNeed &need,
 /// Returns the item of a stage that waits for the results of a step.
 QueueItem awaitOf(const ScheduleProblem &problem, const ScheduleNeed &need);
 
-/// Lets the stages take what `source` says, and returns whether all of them end
-/// it.
-bool runStages(const ScheduleProblem &problem, QueueSource &source);
+/// Lets the stages take what `source` says.
+void runStages(const ScheduleProblem &problem, QueueSource &source);
 
 /// Returns a schedule that prefers backwards to forwards and, among several
 /// TaskGraphs, the last in the pipeline. Each keeps at most `limitOf(it)`

@@ -71,9 +71,9 @@ QueueItem whale::awaitOf(const ScheduleProblem &problem,
           signalOf(problem, need.kind, need.taskGraph, need.microBatch)};
 }
 
-bool whale::runStages(const ScheduleProblem &problem, QueueSource &source) {
+void whale::runStages(const ScheduleProblem &problem, QueueSource &source) {
   std::vector<RankQueue> queues(problem.stages);
-  return StepEngine(queues).run(source);
+  StepEngine(queues).run(source);
 }
 
 namespace {

@@ -80,18 +80,15 @@ static double smallestExtent(stablehlo::DotGeneralOp dot) {
                    double(rhs.getNumElements()) / shared});
 }
 
-/// Of a convolution's window, or of its result where these are fewer.
-static double windowPlaces(stablehlo::ConvolutionOp op) {
-  auto numbers = op.getDimensionNumbers();
+double windowPlaces(Value filter, ArrayRef<int64_t> filterDims, Value result,
+                    ArrayRef<int64_t> resultDims) {
   auto placesOf = [](Value value, ArrayRef<int64_t> dims) {
     double places = 1;
     for (int64_t dim : dims)
       places *= double(cast<ShapedType>(value.getType()).getDimSize(dim));
     return places;
   };
-  return std::min(
-      placesOf(op.getRhs(), numbers.getKernelSpatialDimensions()),
-      placesOf(op.getResult(), numbers.getOutputSpatialDimensions()));
+  return std::min(placesOf(filter, filterDims), placesOf(result, resultDims));
 }
 
 double opSeconds(Operation *op, const CostModel &model, int64_t device) {
@@ -116,8 +113,12 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
                    : double(opBytes(op));
   if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
     cost.extent = smallestExtent(dot);
-  if (auto convolution = dyn_cast<stablehlo::ConvolutionOp>(op))
-    cost.extent = windowPlaces(convolution);
+  if (auto convolution = dyn_cast<stablehlo::ConvolutionOp>(op)) {
+    auto numbers = convolution.getDimensionNumbers();
+    cost.extent = windowPlaces(
+        convolution.getRhs(), numbers.getKernelSpatialDimensions(),
+        convolution.getResult(), numbers.getOutputSpatialDimensions());
+  }
   std::string dtype;
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();

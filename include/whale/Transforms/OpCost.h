@@ -39,6 +39,12 @@ int64_t opBytes(mlir::Operation *op);
 /// The class of an operation whose efficiency a device's kind knows.
 OpClass opClassOf(mlir::Operation *op);
 
+/// How many places the window of a convolution has, along these dimensions of
+/// its filter, or the result where these are fewer: of the gradient of a filter
+/// those of the filter.
+double windowPlaces(mlir::Value filter, llvm::ArrayRef<int64_t> filterDims,
+                    mlir::Value result, llvm::ArrayRef<int64_t> resultDims);
+
 /// Seconds of `op` on a device by itself; loops and branches as for `opFlops`.
 /// What is computed element by element, or only moved, becomes part of the
 /// kernels around it: it reads nothing of its own.

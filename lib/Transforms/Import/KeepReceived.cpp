@@ -51,10 +51,6 @@ private:
     Value known = originals.lookup(value);
     return known ? known : value;
   }
-  static std::optional<Phase> phaseOf(Operation *op) {
-    auto phase = op->getAttrOfType<PhaseAttr>(kPhaseAttr);
-    return phase ? std::optional(phase.getValue()) : std::nullopt;
-  }
   bool isSame(Operation *op, Operation *other) const;
   void findOriginal(Operation *op);
   void takeOriginals(Operation *op);
@@ -86,9 +82,8 @@ bool Keeper::isSame(Operation *op, Operation *other) const {
 /// Notes what a forward operation computes, or which one did what a backward
 /// operation computes again.
 void Keeper::findOriginal(Operation *op) {
-  std::optional<Phase> phase = phaseOf(op);
-  if (!phase || *phase == Phase::Apply || op->getNumResults() == 0 ||
-      !isMemoryEffectFree(op))
+  if (!op->hasAttr(kPhaseAttr) || phaseOf(op) == Phase::Apply ||
+      op->getNumResults() == 0 || !isMemoryEffectFree(op))
     return;
   llvm::hash_code hash = OperationEquivalence::computeHash(
       op, [&](Value value) { return hash_value(original(value)); },
@@ -102,7 +97,7 @@ void Keeper::findOriginal(Operation *op) {
       originals[result] = first;
     return;
   }
-  if (*phase == Phase::Forward)
+  if (phaseOf(op) == Phase::Forward)
     alike.push_back(op);
 }
 

@@ -102,7 +102,9 @@ static std::optional<OpCost> costOf(Operation *op,
   } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
     cost.opClass = OpClass::Convolution;
     cost.flops = double(convolution.getFlops());
-    cost.extent = double(convolution.getWindowPlaces());
+    cost.extent = windowPlaces(
+        convolution.getRhs(), convolution.getKernelSpatialDimensions(),
+        convolution.getOutput(), convolution.getOutputSpatialDimensions());
     if (convolution.getTf32())
       cost.dtype = "tf32";
     cost.bytes = operandBytes(op);

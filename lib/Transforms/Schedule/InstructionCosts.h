@@ -30,7 +30,6 @@ public:
   std::vector<double> secondsOf(llvm::ArrayRef<CollectiveOp> transfers) const;
 
   const CostModel &getModel() const { return *model; }
-  const Cluster &getCluster() const { return cluster; }
   /// Several threads may ask it.
   mlir::LockedSymbolTableCollection &symbols() { return lockedSymbols; }
 

@@ -475,17 +475,6 @@ int64_t ConvolutionOp::getFlops() {
       {2, output.getNumElements(), kernel.getNumElements() / features});
 }
 
-int64_t ConvolutionOp::getWindowPlaces() {
-  auto placesOf = [](Value value, ArrayRef<int64_t> dims) {
-    int64_t places = 1;
-    for (int64_t dim : dims)
-      places *= cast<ShapedType>(value.getType()).getDimSize(dim);
-    return places;
-  };
-  return std::min(placesOf(getRhs(), getKernelSpatialDimensions()),
-                  placesOf(getOutput(), getOutputSpatialDimensions()));
-}
-
 //===----------------------------------------------------------------------===//
 // LibraryCallOp
 //===----------------------------------------------------------------------===//

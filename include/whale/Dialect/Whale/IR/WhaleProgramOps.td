@@ -377,9 +377,6 @@ def Whale_ConvolutionOp : Whale_ProgramOp<"convolution"> {
   let extraClassDeclaration = [{
     /// Multiplications and additions, including those on padding.
     int64_t getFlops();
-
-    /// How many places the window has, or the result where these are fewer.
-    int64_t getWindowPlaces();
   }];
 }
 
