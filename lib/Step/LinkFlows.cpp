@@ -9,7 +9,8 @@
 // Progressive filling: all transfers get the same part of the rate that they
 // would have alone, until a link is full; those that use it keep this part, and
 // the others get more. Cost: a look at the loads of all transfers that go on
-// for each link that becomes full, whenever a transfer begins or ends.
+// for each link that becomes full, at each time at which transfers begin or
+// end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,24 +18,33 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 namespace whale {
 
-/// Seconds that a load takes alone; 0 on a link that is free.
-static double secondsOf(const SharedLinks &links,
-                        const SharedLinks::Load &load) {
-  double bandwidth = links.bandwidths[load.link];
-  return std::isfinite(bandwidth) ? load.bytes / bandwidth : 0;
+LinkFlows::LinkFlows(const SharedLinks &links) : links(links) {
+  taken.resize(links.bandwidths.size());
+  wanted.resize(links.bandwidths.size());
+  for (const SharedLinks::Cargo &cargo : links.cargos) {
+    for (const SharedLinks::Load &load : cargo.loads) {
+      double bandwidth = links.bandwidths[load.link];
+      double seconds = std::isfinite(bandwidth) ? load.bytes / bandwidth : 0;
+      if (seconds > 0)
+        uses.push_back({load.link, seconds});
+    }
+    firstUse.push_back(uses.size());
+  }
+}
+
+std::span<const LinkFlows::Use> LinkFlows::usesOf(size_t transfer) const {
+  if (transfer + 1 >= firstUse.size())
+    return {};
+  return std::span(uses).subspan(firstUse[transfer],
+                                 firstUse[transfer + 1] - firstUse[transfer]);
 }
 
 bool LinkFlows::carries(size_t transfer) const {
-  return transfer < links.cargos.size() &&
-         std::ranges::any_of(
-             links.cargos[transfer].loads,
-             [&](const SharedLinks::Load &load) {
-               return secondsOf(links, load) > 0;
-             });
+  return !usesOf(transfer).empty();
 }
 
 void LinkFlows::advance(double now) {
@@ -44,37 +54,44 @@ void LinkFlows::advance(double now) {
 }
 
 void LinkFlows::share() {
-  taken.assign(links.bandwidths.size(), 0);
-  for (Flow &flow : flows)
+  usedLinks.clear();
+  for (Flow &flow : flows) {
     flow.isFixed = false;
+    for (const Use &use : flow.uses)
+      usedLinks.push_back(use.link);
+  }
+  std::ranges::sort(usedLinks);
+  usedLinks.erase(std::unique(usedLinks.begin(), usedLinks.end()),
+                  usedLinks.end());
+  for (size_t link : usedLinks)
+    taken[link] = 0;
   double part = 0;
   while (part < 1) {
-    wanted.assign(links.bandwidths.size(), 0);
+    for (size_t link : usedLinks)
+      wanted[link] = 0;
     for (const Flow &flow : flows)
       if (!flow.isFixed)
-        for (const SharedLinks::Load &load : links.cargos[flow.transfer].loads)
-          wanted[load.link] += secondsOf(links, load) * flow.alone;
+        for (const Use &use : flow.uses)
+          wanted[use.link] += use.seconds * flow.alone;
     // The part at which the first link is full; rounding must not lower it.
     double first = 1;
-    for (size_t link = 0; link < wanted.size(); ++link)
+    for (size_t link : usedLinks)
       if (wanted[link] > 0)
         first = std::min(first, (1 - taken[link]) / wanted[link]);
     part = std::max(part, first);
-    auto isFull = [&](const SharedLinks::Load &load) {
-      return secondsOf(links, load) > 0 &&
-             (1 - taken[load.link]) / wanted[load.link] <= part;
+    auto isFull = [&](const Use &use) {
+      return (1 - taken[use.link]) / wanted[use.link] <= part;
     };
     std::vector<Flow *> fixed;
     for (Flow &flow : flows)
       if (!flow.isFixed &&
-          (part >= 1 ||
-           std::ranges::any_of(links.cargos[flow.transfer].loads, isFull)))
+          (part >= 1 || std::ranges::any_of(flow.uses, isFull)))
         fixed.push_back(&flow);
     for (Flow *flow : fixed) {
       flow->isFixed = true;
       flow->rate = part * flow->alone;
-      for (const SharedLinks::Load &load : links.cargos[flow->transfer].loads)
-        taken[load.link] += secondsOf(links, load) * flow->rate;
+      for (const Use &use : flow->uses)
+        taken[use.link] += use.seconds * flow->rate;
     }
     if (std::ranges::all_of(flows, &Flow::isFixed))
       break;
@@ -87,15 +104,18 @@ void LinkFlows::begin(size_t transfer, double now) {
   advance(now);
   Flow &flow = flows.emplace_back();
   flow.transfer = transfer;
+  flow.uses = usesOf(transfer);
   double seconds = links.cargos[transfer].secondsAlone;
   if (seconds == 0)
-    for (const SharedLinks::Load &load : links.cargos[transfer].loads)
-      seconds = std::max(seconds, secondsOf(links, load));
+    for (const Use &use : flow.uses)
+      seconds = std::max(seconds, use.seconds);
   flow.alone = 1 / seconds;
-  share();
+  changed = true;
 }
 
-std::optional<double> LinkFlows::nextEnd() const {
+std::optional<double> LinkFlows::nextEnd() {
+  if (std::exchange(changed, false))
+    share();
   if (flows.empty())
     return std::nullopt;
   return std::ranges::min(flows, {}, &Flow::end).end;
@@ -108,7 +128,7 @@ std::vector<size_t> LinkFlows::takeEnded(double now) {
       ended.push_back(flow.transfer);
   std::erase_if(flows, [&](const Flow &flow) { return flow.end <= now; });
   advance(now);
-  share();
+  changed = true;
   return ended;
 }
 

@@ -252,7 +252,6 @@ void StepEngine::Simulation::handle(const Event &event) {
     break;
   case EventKind::Moves:
     flows.begin(event.subject, now);
-    expectArrival();
     break;
   case EventKind::Arrives:
     if (event.number != arrival)
@@ -260,7 +259,6 @@ void StepEngine::Simulation::handle(const Event &event) {
     for (size_t transfer : flows.takeEnded(now))
       for (size_t participant : transfers[transfer].ranks)
         endPart(participant);
-    expectArrival();
     break;
   }
 }
@@ -332,6 +330,9 @@ bool StepEngine::Simulation::run(QueueSource &source, StepEngine &engine) {
       Event event = events.top();
       events.pop();
       handle(event);
+      // What may still come at this time is known before rates are found.
+      if (flows.isChanged() && (events.empty() || events.top().time > now))
+        expectArrival();
     }
     ask(source, engine);
   }
