@@ -382,11 +382,11 @@ int64_t whale::mostStagesOf(const CutProblem &problem, int64_t wanted,
   CutLoads loads(problem);
   int64_t units = problem.units.size();
   for (int64_t count = wanted; count > 1; --count) {
-    double least = share * loads.secondsBefore(units) / double(count);
+    double least = share * loads.fusedBefore(units) / double(count);
     int64_t begin = 0, made = 0;
     for (int64_t end = 1; end <= units; ++end)
       if (loads.countBefore(end) > loads.countBefore(begin) &&
-          loads.secondsBefore(end) - loads.secondsBefore(begin) >= least) {
+          loads.fusedBefore(end) - loads.fusedBefore(begin) >= least) {
         begin = end;
         ++made;
       }

@@ -93,6 +93,7 @@ CutLoads::CutLoads(const CutProblem &problem) : problem(problem) {
     for (size_t c = 0; c < classes; ++c)
       seconds[c].push_back(seconds[c].back() +
                            (c < unit.seconds.size() ? unit.seconds[c] : 0));
+    fused.push_back(fused.back() + unit.fusedSeconds);
     flops.push_back(flops.back() + unit.flops);
     counts.push_back(counts.back() + unit.counts);
     state.push_back(state.back() + double(unit.stateBytes));

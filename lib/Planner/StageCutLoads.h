@@ -111,10 +111,12 @@ public:
   /// Whether units have enough to do for a stage.
   bool isEnough(int64_t begin, int64_t end) const {
     return counts[end] > counts[begin] &&
-           seconds[0][end] - seconds[0][begin] >= problem.leastSeconds;
+           fused[end] - fused[begin] >= problem.leastSeconds;
   }
   /// Seconds of all units before a unit, on a device of the first class.
   double secondsBefore(int64_t unit) const { return seconds[0][unit]; }
+  /// Of these what is left when operations have become kernels.
+  double fusedBefore(int64_t unit) const { return fused[unit]; }
   /// The fraction of the units' work that all devices of a stage do in a
   /// second.
   double rateOf(size_t stage, int64_t begin, int64_t end) const;
@@ -132,7 +134,7 @@ private:
   const CutProblem &problem;
   /// Prefix sums: over the units before each unit.
   std::vector<std::vector<double>> seconds;
-  std::vector<double> flops = {0}, state = {0}, gradient = {0},
+  std::vector<double> fused = {0}, flops = {0}, state = {0}, gradient = {0},
                       activation = {0};
   std::vector<int64_t> counts = {0};
 

@@ -33,23 +33,27 @@ OpClass opClassOf(Operation *op) {
       .Default([](auto) { return OpClass::Elementwise; });
 }
 
+using Seconds = double (*)(Operation *, const CostModel &, int64_t);
+
 static double regionSeconds(Region &region, const CostModel &model,
-                            int64_t device) {
+                            int64_t device, Seconds secondsOf) {
   double sum = 0;
   for (Block &block : region)
     for (Operation &op : block.without_terminator())
-      sum += opSeconds(&op, model, device);
+      sum += secondsOf(&op, model, device);
   return sum;
 }
 
 /// The branch that takes longest, and its seconds: each branch is looked at
 /// once, as branches nest.
-static std::pair<Region *, double>
-findLongestBranch(Operation *branch, const CostModel &model, int64_t device) {
+static std::pair<Region *, double> findLongestBranch(Operation *branch,
+                                                     const CostModel &model,
+                                                     int64_t device,
+                                                     Seconds secondsOf) {
   Region *longest = nullptr;
   double most = 0;
   for (Region &region : branch->getRegions()) {
-    double seconds = regionSeconds(region, model, device);
+    double seconds = regionSeconds(region, model, device, secondsOf);
     if (longest && seconds <= most)
       continue;
     longest = &region;
@@ -60,7 +64,7 @@ findLongestBranch(Operation *branch, const CostModel &model, int64_t device) {
 
 Region &longestBranch(Operation *branch, const CostModel &model,
                       int64_t device) {
-  return *findLongestBranch(branch, model, device).first;
+  return *findLongestBranch(branch, model, device, opSeconds).first;
 }
 
 /// Of a matrix product's three extents; 0 where one of them is.
@@ -91,18 +95,28 @@ double windowPlaces(Value filter, ArrayRef<int64_t> filterDims, Value result,
   return std::min(placesOf(filter, filterDims), placesOf(result, resultDims));
 }
 
-double opSeconds(Operation *op, const CostModel &model, int64_t device) {
+/// Of a loop or branch, from those of what is inside; none for all others.
+static std::optional<double> controlFlowSeconds(Operation *op,
+                                                const CostModel &model,
+                                                int64_t device,
+                                                Seconds secondsOf) {
   if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
-    return repeatCost(double(tripCount(loop).value_or(1)),
-                      regionSeconds(loop.getCond(), model, device) +
-                          regionSeconds(loop.getBody(), model, device));
+    return repeatCost(
+        double(tripCount(loop).value_or(1)),
+        regionSeconds(loop.getCond(), model, device, secondsOf) +
+            regionSeconds(loop.getBody(), model, device, secondsOf));
   if (stablehlo::isBranch(op))
-    return findLongestBranch(op, model, device).second;
-  // Nothing is left of these but an index or a splat.
+    return findLongestBranch(op, model, device, secondsOf).second;
+  return std::nullopt;
+}
+
+/// The work of an operation without regions of steps, whose element type's name
+/// `dtype` keeps; none where nothing is left of it but an index or a splat.
+static std::optional<OpCost> costOf(Operation *op, std::string &dtype) {
   if (op->getNumResults() == 0 || op->hasTrait<OpTrait::ConstantLike>() ||
       isa<stablehlo::BroadcastInDimOp, stablehlo::IotaOp,
           stablehlo::OptimizationBarrierOp, stablehlo::ReshapeOp>(op))
-    return 0;
+    return std::nullopt;
   OpCost cost;
   cost.opClass = opClassOf(op);
   // It is fused with others.
@@ -119,13 +133,35 @@ double opSeconds(Operation *op, const CostModel &model, int64_t device) {
         convolution.getRhs(), numbers.getKernelSpatialDimensions(),
         convolution.getResult(), numbers.getOutputSpatialDimensions());
   }
-  std::string dtype;
   Type type = op->getNumOperands() ? op->getOperand(0).getType()
                                    : op->getResult(0).getType();
   if (auto shaped = dyn_cast<ShapedType>(type))
     dtype = getDTypeName(shaped.getElementType());
   cost.dtype = dtype;
-  return model.opSeconds(cost, device);
+  return cost;
+}
+
+double opSeconds(Operation *op, const CostModel &model, int64_t device) {
+  if (auto inside = controlFlowSeconds(op, model, device, opSeconds))
+    return *inside;
+  std::string dtype;
+  std::optional<OpCost> cost = costOf(op, dtype);
+  return cost ? model.opSeconds(*cost, device) : 0;
+}
+
+double fusedSeconds(Operation *op, const CostModel &model, int64_t device) {
+  if (auto inside = controlFlowSeconds(op, model, device, fusedSeconds))
+    return *inside;
+  std::string dtype;
+  std::optional<OpCost> cost = costOf(op, dtype);
+  if (!cost)
+    return 0;
+  if (cost->opClass == OpClass::Elementwise ||
+      cost->opClass == OpClass::Reduction) {
+    cost->bytes = 0;
+    cost->startsKernel = false;
+  }
+  return model.opSeconds(*cost, device);
 }
 
 } // namespace whale

@@ -37,6 +37,7 @@ static CutProblem chain(llvm::ArrayRef<double> flops,
     CutUnit &unit = problem.units.emplace_back();
     unit.flops = f;
     unit.counts = f > 0;
+    unit.fusedSeconds = f / speeds.front();
     for (double speed : speeds)
       unit.seconds.push_back(f / speed);
   }
@@ -89,6 +90,14 @@ TEST(StageCut, EveryStageHasEnoughToDo) {
   EXPECT_EQ(begins(problem), (Cuts{0, 1}));
   problem.leastSeconds = 0.4;
   EXPECT_EQ(begins(problem), (Cuts{0, 2}));
+  // Nothing is left of the last one as it is fused with the one before.
+  problem = chain({8, 8, 8}, {1, 1, 1});
+  problem.units.back().fusedSeconds = 0.01;
+  EXPECT_EQ(begins(problem), (Cuts{0, 1, 2}));
+  EXPECT_EQ(mostStagesOf(problem, 3, 0.1), 2);
+  problem.stages.pop_back();
+  problem.leastSeconds = 0.8;
+  EXPECT_EQ(begins(problem), (Cuts{0, 1}));
 }
 
 TEST(StageCut, EveryStageHasAnOperationThatCounts) {

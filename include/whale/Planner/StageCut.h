@@ -28,6 +28,9 @@ namespace whale {
 struct CutUnit {
   /// By speed class, on one device that takes the whole mini-batch.
   llvm::SmallVector<double, 2> seconds;
+  /// Of these, on a device of the first class, what is left when operations
+  /// have become kernels.
+  double fusedSeconds = 0;
   double flops = 0;
   /// Whether it has enough work for a stage: each stage gets at least one such
   /// unit.
@@ -78,8 +81,8 @@ struct CutProblem {
   /// In the order of the pipeline.
   std::vector<CutStage> stages;
   int64_t microBatches = 1;
-  /// The least seconds of a stage's units, on a device of the first class: with
-  /// less to do, it is not worth its devices.
+  /// The least fused seconds of a stage's units: with less to do, it is not
+  /// worth its devices.
   double leastSeconds = 0;
 };
 
@@ -117,7 +120,7 @@ struct CutNeed {
 llvm::Expected<std::vector<StageLoad>> cutStages(const CutProblem &problem);
 
 /// Returns the most stages, at most `wanted`, that can have all a part of
-/// `share` of the seconds that an even cut into as many would give them.
+/// `share` of the fused seconds that an even cut into as many would give them.
 int64_t mostStagesOf(const CutProblem &problem, int64_t wanted, double share);
 
 /// Returns the memory that each device needs with these stages, in the order of

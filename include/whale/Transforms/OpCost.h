@@ -50,6 +50,11 @@ double windowPlaces(mlir::Value filter, llvm::ArrayRef<int64_t> filterDims,
 /// kernels around it: it reads nothing of its own.
 double opSeconds(mlir::Operation *op, const CostModel &model, int64_t device);
 
+/// What `opSeconds` leaves of `op` in one kernel with all around it: what is
+/// computed element by element or reduced takes the time of its FLOPs alone.
+double fusedSeconds(mlir::Operation *op, const CostModel &model,
+                    int64_t device);
+
 /// The alternative of a branch that takes a device the longest, the first of
 /// several: what the branch counts as.
 mlir::Region &longestBranch(mlir::Operation *branch, const CostModel &model,

@@ -155,7 +155,8 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
 
   /// With less of the time that an even cut would give it, what a stage sends
   /// and waits takes longer than it saves, and its devices are better used by
-  /// the others.
+  /// the others. Of the time as kernels are fused, as what is computed element
+  /// by element takes next to none beside a product.
   static constexpr double kUsefulShare = 0.1;
 
   /// Cuts into `stages` task graphs that all have enough to do or, where they
@@ -197,7 +198,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
                        Config(module).getNumMicroBatches().value_or(1));
     for (const CutUnit &unit : cut.problem.units)
       cut.problem.leastSeconds +=
-          leastShare * unit.seconds.front() / double(stages);
+          leastShare * unit.fusedSeconds / double(stages);
     const MemoryFit &fit = getMemoryFit(module);
     for (CutStage &stage : cut.problem.stages)
       for (CutDevice &device : stage.devices) {

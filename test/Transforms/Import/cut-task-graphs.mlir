@@ -220,3 +220,51 @@ module attributes {whale.config = {num_task_graph = 4 : i64},
     return %6 : tensor<f32>
   }
 }
+
+// -----
+
+// What is computed element by element takes half of the time by itself, but
+// next to none in the kernel of the product before it.
+
+module attributes {whale.config = {num_task_graph = 2 : i64}} {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e10}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
+  // CHECK-LABEL: func.func @main
+  func.func @main(%w: tensor<128x512xf32>,
+                  %x: tensor<64x128xf32> {whale.batch_dim = 0 : i64})
+      -> tensor<f32> {
+    // expected-remark @below {{num_task_graph = 2: cut into 1 task graph, as}}
+    // expected-remark @below {{stage0 on devices [0, 1]: 4 forward operations}}
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {whale.phase = #whale.phase<forward>} : (tensor<64x128xf32>, tensor<128x512xf32>) -> tensor<64x512xf32>
+    %1 = stablehlo.tanh %0 {whale.phase = #whale.phase<forward>} : tensor<64x512xf32>
+    %2 = stablehlo.multiply %1, %1 {whale.phase = #whale.phase<forward>} : tensor<64x512xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0, 1] {whale.phase = #whale.phase<forward>} : (tensor<64x512xf32>, tensor<f32>) -> tensor<f32>
+    return %3 : tensor<f32>
+  }
+}
+
+// -----
+
+// Without any product, it is the work.
+
+module attributes {whale.config = {num_task_graph = 2 : i64}} {
+  whale.cluster @cluster {
+    kinds = {cpu = {flops = {f32 = 1.0e12}, memory_bytes = 1073741824,
+                    memory_bandwidth = 1.0e10}},
+    nodes = [{name = "local", devices = [{kind = "cpu", count = 2}]}]}
+  // CHECK-LABEL: func.func @main
+  func.func @main(%x: tensor<64x512xf32> {whale.batch_dim = 0 : i64})
+      -> tensor<f32> {
+    // expected-remark @below {{stage0 on devices [0]: 2 forward operations}}
+    %0 = stablehlo.tanh %x {whale.phase = #whale.phase<forward>} : tensor<64x512xf32>
+    %1 = stablehlo.sine %0 {whale.phase = #whale.phase<forward>} : tensor<64x512xf32>
+    // expected-remark @below {{stage1 on devices [1]: 2 forward operations}}
+    %2 = stablehlo.multiply %1, %1 {whale.phase = #whale.phase<forward>} : tensor<64x512xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0, 1] {whale.phase = #whale.phase<forward>} : (tensor<64x512xf32>, tensor<f32>) -> tensor<f32>
+    return %3 : tensor<f32>
+  }
+}

@@ -124,6 +124,8 @@ private:
       part.flops = double(opFlops(op)) / double(parts);
       for (int64_t device : speedClasses)
         part.seconds.push_back(opSeconds(op, *model, device) / double(parts));
+      part.fusedSeconds =
+          fusedSeconds(op, *model, speedClasses.front()) / double(parts);
       if (info.phase == Phase::Forward)
         for (Value result : op->getResults())
           if (hasBackwardUser(result))
@@ -131,6 +133,7 @@ private:
       for (int64_t i = first; i <= last; ++i) {
         CutUnit &unit = problem.units[i];
         unit.flops += part.flops;
+        unit.fusedSeconds += part.fusedSeconds;
         unit.activationBytes += part.activationBytes;
         for (auto [sum, seconds] : llvm::zip_equal(unit.seconds, part.seconds))
           sum += seconds;
