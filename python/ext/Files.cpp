@@ -90,9 +90,6 @@ void whale::python::bindFiles(nb::module_ &module) {
         return mayHold;
       },
       nb::arg("path"));
-  module.def("abandon_staging", system::abandonStaging,
-             nb::call_guard<nb::gil_scoped_release>(),
-             "Removes what is staged, before the process ends at once.");
   module.def(
       "read_program",
       [](const std::string &path, const nb::callable &read) {

@@ -9,12 +9,17 @@
 #include "whale/Runtime/Job.h"
 #include "Module.h"
 #include "Text.h"
+#include "whale/System/Staging.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
 
 namespace nb = nanobind;
 using namespace whale::runtime;
@@ -71,6 +76,19 @@ static std::vector<nb::bytes> allGather(Job &job, const std::string &name,
   return result;
 }
 
+/// Has this process, whose job has failed, end with its own status or 1, and
+/// right where `exit` would destroy what threads may still use. Only `exit`
+/// knows the status of a `SystemExit`.
+static void endAsFailed() {
+  on_exit(
+      [](int status, void *) {
+        std::fflush(nullptr);
+        whale::system::abandonStaging();
+        _exit(status == 0 ? 1 : status);
+      },
+      nullptr);
+}
+
 void whale::python::bindJob(nb::module_ &module) {
   nb::class_<Job>(module, "Job", "The processes that run programs together.")
       .def_prop_ro("process", &Job::process)
@@ -85,6 +103,8 @@ void whale::python::bindJob(nb::module_ &module) {
            "Collective: the process ends in order.")
       .def("forget", &Job::forget,
            "In a child of fork: it takes no part, and keeps this for good.");
+  module.def("end_as_failed", endAsFailed,
+             "Has this process not end with status 0.");
   module.def("parse_address", parseAddress, nb::arg("text"),
              "The host and the port of \"host:port\", or None.");
   module.def(

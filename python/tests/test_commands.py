@@ -129,23 +129,29 @@ def test_the_traceback_of_another_process(tmp_path, log):
     ), result.stderr
 
 
-def test_an_exit_that_others_miss(tmp_path):
+@pytest.mark.parametrize(
+    ("code", "status", "last"),
+    [
+        ("'no such rate'", 1, ", and has printed last: no such rate"),
+        ("3", 3, ""),
+    ],
+)
+def test_an_exit_that_others_miss(tmp_path, code, status, last):
     """They can only say that it has ended."""
     script = tmp_path / "exits.py"
     script.write_text(
         BEGIN
-        + "if wh.process_index() == 1:\n    sys.exit('no such rate')\n"
+        + f"if wh.process_index() == 1:\n    sys.exit({code})\n"
         + "wh.jit(lambda x: x, cluster=2)(1.0)\n"
     )
     result = run(tmp_path, "whale", "launch", "--nprocs=2", str(script))
-    assert result.returncode == 1
+    assert result.returncode == status
     assert re.search(
         r"RuntimeError: process 1 \(.*\) has ended, where process 0 ",
         result.stderr,
     ), result.stderr
     assert re.search(
-        r"^note: process 1 \(.*\) has ended with status 1, and has printed "
-        "last: no such rate$",
+        rf"^note: process 1 \(.*\) has ended with status {status}{last}$",
         result.stderr,
         re.MULTILINE,
     ), result.stderr

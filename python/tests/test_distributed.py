@@ -338,7 +338,7 @@ def test_an_exit_of_one_process(tmp_path: pathlib.Path, which: int) -> None:
         """,
         2,
     )
-    assert result.returncode == 1
+    assert result.returncode == 3
     assert re.fullmatch(
         rf"error: process {which} \(host .*, pid \d+\) "
         r"has ended with status 3\n",

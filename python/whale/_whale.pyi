@@ -255,9 +255,6 @@ def may_hold_program(path: str) -> bool:
     Raises OSError where it cannot be read.
     """
 
-def abandon_staging() -> None:
-    """Removes what is staged, before the process ends at once."""
-
 def read_program(path: str, read: Callable[[str], _Result]) -> _Result:
     """Calls `read` with the directory of a program.
 

@@ -14,7 +14,6 @@ import atexit
 import ctypes
 import hashlib
 import math
-import os
 import re
 import sys
 import types
@@ -265,6 +264,4 @@ def _leave() -> None:
     except native.extension().RuntimeError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.stderr.flush()
-        # The exit status of a process whose job has failed.
-        native.extension().abandon_staging()
-        os._exit(1)
+        native.extension().end_as_failed()

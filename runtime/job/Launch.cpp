@@ -79,6 +79,15 @@ public:
       kill(pid, number);
   }
   bool hasFailed() const { return status != 0; }
+  /// That of a job which it has ended.
+  int exitStatus() const { return WIFEXITED(status) ? WEXITSTATUS(status) : 1; }
+  bool hasExited() const { return WIFEXITED(status); }
+  /// Whether how it has ended says more than that it has: what it has printed
+  /// last, which is no error, or a status of its own.
+  bool hasWord() const {
+    return hasFailed() && lastError().empty() &&
+           (exitStatus() != 1 || !lastLine().empty());
+  }
   /// Whether it has ended as one that prints why does.
   bool hasSaidWhy() const {
     return WIFEXITED(status) && WEXITSTATUS(status) == 1;
@@ -470,13 +479,18 @@ static Attempt runOnce(Launch launch) {
     std::cerr << raised->name() + ":\n" + raised->traceback();
   if (!children.front().hasSaidWhy())
     std::cerr << "error: " + system::diagnosticLine(failed->failure()) + "\n";
-  // The first of them has printed the job's error: that this one is lost.
-  // Without a word of its own there is nothing to add.
-  else if (raised == children.end() && failed != &children.front() &&
-           failed->lastError().empty() && !failed->lastLine().empty())
-    std::cerr << "note: " + system::diagnosticLine(failed->endAndLastLine()) +
-                     "\n";
-  return {1, /*mayBeRepeated=*/true};
+  // The first of them has printed the job's error, that another one is lost:
+  // which may take longer to end.
+  else if (raised == children.end())
+    if (auto lost = std::find_if(
+            std::next(children.begin()), children.end(),
+            [&](const Child &child) {
+              return child.hasWord() && (&child == failed || child.hasExited());
+            });
+        lost != children.end())
+      std::cerr << "note: " + system::diagnosticLine(lost->endAndLastLine()) +
+                       "\n";
+  return {failed->exitStatus(), /*mayBeRepeated=*/true};
 }
 
 int runProcesses(const LaunchOptions &options) {

@@ -187,7 +187,7 @@ static int runNode(const Options &options,
     std::signal(-status, SIG_DFL);
     std::raise(-status);
   }
-  return status;
+  return status == 0 ? 0 : 1;
 }
 
 /// What a process of another launcher's prints goes into a file of its own,

@@ -171,8 +171,8 @@ struct LaunchOptions {
 /// Starts processes of this program, with variables for
 /// `JobOptions::fromEnvironment`, and waits for them. The output of the first
 /// goes where this one's goes; errors are printed, of each attempt the first.
-/// Returns the exit status: 0 if all have ended well, or minus the signal that
-/// has ended them. Throws Error.
+/// Returns the exit status: 0 if all have ended well, minus the signal that has
+/// ended them, or else that of the process that has failed. Throws Error.
 int runProcesses(const LaunchOptions &options);
 
 /// The file of a directory for logs that a process writes to.
