@@ -28,6 +28,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <thread>
 
 using namespace whale::runtime;
@@ -137,6 +138,41 @@ TEST(LocalTransportTest, LinksWorkWhileRanksCompute) {
                      }),
             Outcome());
   EXPECT_EQ(received[1], 2);
+}
+
+/// A rank that sends waits, while the one that receives is at its work.
+void sendToOneAtWork(bool postsFirst) {
+  whale::format::Program program = programOf(2, {makeSend(0, 1)});
+  auto transport = localTransportOf(program, nullptr);
+  int32_t sent = 7, received = 0;
+  std::promise<void> posted, taken;
+  EXPECT_EQ(
+      runRanks(*transport, 2,
+               [&](int64_t rank) {
+                 if (rank == 0) {
+                   if (postsFirst)
+                     posted.get_future().wait();
+                   run(*transport, rank, 0, &sent, nullptr);
+                   taken.set_value();
+                   return;
+                 }
+                 if (!postsFirst)
+                   // The other one is blocked by then, most times.
+                   std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                 Ticket ticket = transport->start(rank, 0, nullptr, &received);
+                 posted.set_value();
+                 EXPECT_EQ(
+                     taken.get_future().wait_for(std::chrono::seconds(60)),
+                     std::future_status::ready);
+                 EXPECT_EQ(received, 7);
+                 transport->wait(rank, ticket);
+               }),
+      Outcome());
+}
+
+TEST(LocalTransportTest, WhoWaitsMovesDataOfRanksAtWork) {
+  sendToOneAtWork(/*postsFirst=*/true);
+  sendToOneAtWork(/*postsFirst=*/false);
 }
 
 TEST(LocalTransportTest, AbortWakesThoseWhoWaitForLinks) {

@@ -8,20 +8,22 @@
 //
 // There are no threads beside those of the ranks: a rank moves its own data
 // while it is inside `wait` or `test`, that of all its transfers that have
-// begun, in the order of its queue. No rank spins: ranks may be many more than
-// cores. A rank that changes something takes those transfers out of the queues
-// that are done by it, and wakes the ranks that can go on. When no rank is left
-// that runs, or has been woken, none will ever go on: that is an error, not a
-// hang. With a network, data move as they do without. Each part also has a time
-// at which it ends on the links, made from the times of the starts alone,
-// before which `wait` does not return.
+// begun, in the order of its queue. A rank that has to wait for others moves
+// the data of those that are outside, at their work, so that no transfer waits
+// for an instruction to end. No rank spins: ranks may be many more than cores.
+// A rank that changes something takes those transfers out of the queues that
+// are done by it, and wakes the ranks that can go on. When no rank is left that
+// runs, or has been woken, none will ever go on: that is an error, not a hang.
+// With a network, data move as they do without. Each part also has a time at
+// which it ends on the links, made from the times of the starts alone, before
+// which `wait` does not return.
 //
 // Cost: elements move from buffer to buffer, once from each source, never under
 // the lock. One lock guards all state; under it a rank visits all its peers
 // when it reaches a transfer, and in an all-reduce twice more: quadratic in the
-// ranks of a group. A rank that waits is woken once for each thing that it can
-// do. `reset`, before each run, visits all members of all channels where the
-// run before did not come to its end.
+// ranks of a group, and before it waits it visits all ranks. A rank that waits
+// is woken once for each thing that it can do. `reset`, before each run, visits
+// all members of all channels where the run before did not come to its end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,6 +78,10 @@ private:
   struct Rank {
     std::condition_variable wake;
     State state = State::Running;
+    /// In `wait` or `test`, and moves its data itself.
+    bool isInside = false;
+    /// The data of the transfer at the head are being moved.
+    bool isMoving = false;
     /// The number of the ticket that it waits for.
     int64_t awaited = 0;
     std::deque<Posted> queue;
@@ -91,6 +97,18 @@ private:
     Member *head() const {
       return queue.empty() ? nullptr : queue.front().member;
     }
+    /// Whether there are data to be moved.
+    bool canMove() const {
+      return head() && head()->isActionable() && !isMoving;
+    }
+  };
+  /// While a rank is in `wait` or `test`; the lock is held at both ends.
+  struct Inside {
+    explicit Inside(Rank &rank) : rank(rank) { rank.isInside = true; }
+    ~Inside() { rank.isInside = false; }
+    Inside(const Inside &) = delete;
+    Inside &operator=(const Inside &) = delete;
+    Rank &rank;
   };
 
   Ticket post(int64_t rank, int64_t channel, const Posted &posted);
@@ -98,8 +116,12 @@ private:
   void meet(Member &self);
   void leave(Rank &rank);
   void followUp();
+  Rank *findHelper(const Rank &rank);
+  void wake(Rank &rank);
   void finishStage(Member &member);
+  void moveHead(Lock &lock, Rank &rank);
   void progress(Lock &lock, Rank &rank);
+  bool help(Lock &lock);
   void block(Lock &lock, Rank &rank);
   void sleep(Lock &lock, Rank &rank, double end);
   [[noreturn]] void failStuck();
@@ -206,6 +228,23 @@ void LocalTransport::leave(Rank &rank) {
     reach(rank);
 }
 
+/// A rank that waits for one that is outside, and can move its data for it.
+LocalTransport::Rank *LocalTransport::findHelper(const Rank &rank) {
+  if (rank.isInside || !rank.canMove())
+    return nullptr;
+  const Member &member = *rank.head();
+  for (const Member *peer : member.peers ? *member.peers : member.sources)
+    if (ranks[peer->rank]->state == State::Blocked)
+      return ranks[peer->rank].get();
+  return nullptr;
+}
+
+void LocalTransport::wake(Rank &rank) {
+  awake += rank.state == State::Blocked;
+  rank.state = State::Running;
+  rank.wake.notify_one();
+}
+
 /// Follows up all changes, and wakes the ranks that can go on.
 void LocalTransport::followUp() {
   while (!changed.empty()) {
@@ -216,12 +255,10 @@ void LocalTransport::followUp() {
     bool isAsleep =
         rank.state == State::Blocked || rank.state == State::Sleeping;
     bool isAwaited = rank.state == State::Blocked && rank.left > rank.awaited;
-    if (!isAsleep ||
-        !(isAwaited || (rank.head() && rank.head()->isActionable())))
-      continue;
-    awake += rank.state == State::Blocked;
-    rank.state = State::Running;
-    rank.wake.notify_one();
+    if (isAsleep && (isAwaited || rank.canMove()))
+      wake(rank);
+    else if (Rank *helper = findHelper(rank))
+      wake(*helper);
   }
 }
 
@@ -256,18 +293,41 @@ void LocalTransport::finishStage(Member &self) {
   followUp();
 }
 
+/// Moves the data of the transfer at the head of a rank's queue.
+void LocalTransport::moveHead(Lock &lock, Rank &rank) {
+  Member &member = *rank.head();
+  rank.isMoving = true;
+  lock.unlock();
+  try {
+    member.move();
+  } catch (...) {
+    lock.lock();
+    rank.isMoving = false;
+    throw;
+  }
+  lock.lock();
+  rank.isMoving = false;
+  finishStage(member);
+}
+
 void LocalTransport::progress(Lock &lock, Rank &rank) {
   while (true) {
     if (stopped)
       throw Aborted();
-    Member *member = rank.head();
-    if (!member || !member->isActionable())
+    if (!rank.canMove())
       return;
-    lock.unlock();
-    member->move();
-    lock.lock();
-    finishStage(*member);
+    moveHead(lock, rank);
   }
+}
+
+/// Moves data of a rank that is outside; false if there are none.
+bool LocalTransport::help(Lock &lock) {
+  for (const auto &rank : ranks)
+    if (!rank->isInside && rank->canMove()) {
+      moveHead(lock, *rank);
+      return true;
+    }
+  return false;
 }
 
 void LocalTransport::failStuck() {
@@ -348,6 +408,7 @@ bool LocalTransport::test(int64_t rank, const Ticket &ticket) {
     return true;
   Rank &self = *ranks[rank];
   Lock lock(mutex);
+  Inside inside(self);
   progress(lock, self);
   return self.left > ticket.number && now() >= endOf(self, ticket);
 }
@@ -355,6 +416,7 @@ bool LocalTransport::test(int64_t rank, const Ticket &ticket) {
 Traffic LocalTransport::wait(int64_t rank, const Ticket &ticket) {
   Rank &self = *ranks[rank];
   Lock lock(mutex);
+  Inside inside(self);
   bool isExchange = ticket.channel == Ticket::ofMessages;
   Traffic traffic = (isExchange ? self.exchanges.at(ticket.number)
                                 : channels.at(ticket.channel).at(rank))
@@ -367,7 +429,8 @@ Traffic LocalTransport::wait(int64_t rank, const Ticket &ticket) {
     progress(lock, self);
     if (self.left <= ticket.number) {
       auto begin = Clock::now();
-      block(lock, self);
+      if (!help(lock))
+        block(lock, self);
       waited += Clock::now() - begin;
     } else if (double end = endOf(self, ticket); now() < end) {
       auto begin = Clock::now();
@@ -415,6 +478,7 @@ void LocalTransport::reset() {
       channel.reset();
   for (const auto &rank : ranks) {
     rank->state = State::Running;
+    rank->isInside = rank->isMoving = false;
     rank->queue.clear();
     rank->started = rank->left = 0;
     rank->linksFree = 0;
