@@ -62,7 +62,16 @@ SIMULATION = Script(
     "page, one after the other.",
     "simulation.py",
 )
-SCRIPTS = (STATE, SHARING, START, SIMULATION)
+
+
+ACCURACY = Script(
+    "accuracy",
+    "simulated steps beside those of this machine",
+    "twenty steps on one and two ranks of a thread, which the calibration of "
+    "`whale-sim` does not know, in processes of their own.",
+    "accuracy.py",
+)
+SCRIPTS = (STATE, SHARING, START, SIMULATION, ACCURACY)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,11 +18,11 @@
 namespace whale::sim {
 
 /// Points that a cluster file may have: measured rates go up and down.
-static Curve curveOf(const std::vector<std::pair<double, double>> &points) {
+static Curve curveOf(const std::vector<std::pair<double, double>> &points,
+                     const NumberRange &range = kEfficiencyRange) {
   Curve curve{{}};
   for (auto [size, share] : points)
-    curve.points.push_back({size, std::clamp(share, kEfficiencyRange.least,
-                                             kEfficiencyRange.most)});
+    curve.points.push_back({size, std::clamp(share, range.least, range.most)});
   return curve;
 }
 
@@ -37,6 +37,14 @@ Cluster calibrate(int64_t ranks) {
   Efficiency &products = kind.efficiency[static_cast<size_t>(OpClass::Matmul)];
   products.byFlops = curveOf(speed.byFlops);
   products.byExtent = curveOf(speed.bySmallest);
+  Efficiency &convolutions =
+      kind.efficiency[static_cast<size_t>(OpClass::Convolution)];
+  convolutions.byFlops =
+      curveOf(speed.convolutionByFlops, kConvolutionEfficiencyRange);
+  convolutions.byExtent =
+      curveOf(speed.convolutionByWindow, kConvolutionEfficiencyRange);
+  kind.efficiency[static_cast<size_t>(OpClass::Attention)].byFlops =
+      curveOf({{0, speed.attention}});
   cluster.kinds.push_back(std::move(kind));
   NodeGroup node;
   node.name = "local";

@@ -34,6 +34,8 @@ std::string_view whale::stringifyOpClass(OpClass opClass) {
     return "matmul";
   case OpClass::Convolution:
     return "convolution";
+  case OpClass::Attention:
+    return "attention";
   case OpClass::Elementwise:
     return "elementwise";
   case OpClass::Reduction:

@@ -305,6 +305,11 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
       for (size_t i = 0; i < kNumOpClasses; ++i)
         if (std::optional<Field> value = efficiency->get(names[i]))
           kind.efficiency[i] = readEfficiency(*value, OpClass(i));
+      // It consists of products, which a file may know alone.
+      constexpr auto attention = static_cast<size_t>(OpClass::Attention);
+      if (!efficiency->get(names[attention]))
+        kind.efficiency[attention].byFlops =
+            kind.efficiency[static_cast<size_t>(OpClass::Matmul)].byFlops;
     }
   }
   if (std::optional<Field> power = field.get("power_w"))

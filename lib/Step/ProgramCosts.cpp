@@ -96,8 +96,9 @@ std::optional<OpCost> workOf(const format::Instruction &instruction,
          {convolution->lhs, convolution->rhs, convolution->out})
       work.use(buffer);
   } else if (const auto *call = std::get_if<format::Call>(&operation)) {
-    // Of attention, which consists of products, the arithmetic is known.
-    work.cost.opClass = work.cost.flops > 0 ? OpClass::Matmul : OpClass::Other;
+    // Of all calls the arithmetic of attention alone is known.
+    work.cost.opClass =
+        work.cost.flops > 0 ? OpClass::Attention : OpClass::Other;
     for (BufferIndex buffer : call->inputs)
       work.use(buffer);
     for (BufferIndex buffer : call->outputs)

@@ -141,8 +141,9 @@ double Modeller::secondsOf(const format::Instruction &instruction,
 
 /// Products of a type whose peak the rank's kind doesn't have take that of f32.
 void Modeller::assumePeak(const OpCost &cost) {
-  bool isProduct =
-      cost.opClass == OpClass::Matmul || cost.opClass == OpClass::Convolution;
+  bool isProduct = cost.opClass == OpClass::Matmul ||
+                   cost.opClass == OpClass::Convolution ||
+                   cost.opClass == OpClass::Attention;
   const DeviceKind &kind = cluster.kindOf(rank);
   if (isProduct && cost.dtype != "tf32" &&
       !kind.flops.contains(std::string(cost.dtype)))

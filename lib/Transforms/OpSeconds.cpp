@@ -20,8 +20,9 @@ namespace whale {
 
 OpClass opClassOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, OpClass>(op)
-      .Case<stablehlo::DotGeneralOp, AttentionOp, AttentionGradientOp>(
-          [](auto) { return OpClass::Matmul; })
+      .Case<stablehlo::DotGeneralOp>([](auto) { return OpClass::Matmul; })
+      .Case<AttentionOp, AttentionGradientOp>(
+          [](auto) { return OpClass::Attention; })
       .Case<stablehlo::ConvolutionOp>([](auto) { return OpClass::Convolution; })
       .Case<stablehlo::ReduceOp, stablehlo::ReduceWindowOp,
             stablehlo::SelectAndScatterOp>(

@@ -61,7 +61,7 @@ struct Launch : LaunchOptions {
   /// and where they are written.
   int joined[2] = {-1, -1};
   /// What they run: a child of fork throws nothing.
-  std::string program;
+  std::string program = {};
 };
 
 /// A process of this host.

@@ -192,6 +192,8 @@ TEST(Cluster, EfficienciesMayBeCurves) {
   EXPECT_NEAR(products.at(1e3), 0.4, 1e-12);
   EXPECT_EQ(kind.efficiency[size_t(OpClass::Other)].at(1e3), 0.5);
   EXPECT_EQ(kind.efficiency[size_t(OpClass::Reduction)].at(1e3), 1);
+  // It consists of products.
+  EXPECT_EQ(kind.efficiency[size_t(OpClass::Attention)].at(1e4), 0.6);
   auto errorOfCurve = [](const std::string &curve) {
     return errorOf(withKind("\"flops\": {\"f32\": 1}, \"memory_bytes\": 1, "
                             "\"memory_bandwidth\": 1, \"efficiency\": " +
@@ -217,6 +219,7 @@ TEST(Cluster, WhatIsReachedOfPeaks) {
           "kernel_start": 5e-6, "overlap_tax": 0.2, "reserved_bytes": 200,
           "efficiency": {"matmul": {"flops": [[1, 0.5], [100, 0.9]],
             "smallest_dimension": [[16, 0.1], [64, 0.7]]},
+            "attention": 0.3,
             "convolution": {"window": [[1, 0.4], [9, 1.1]]}}}},
           "nodes": [{"devices": [{"kind": "k", "count": 2}],
             "link": {"bandwidth": 8, "efficiency": [[10, 0.25], [1000, 1]]}}],
@@ -236,6 +239,7 @@ TEST(Cluster, WhatIsReachedOfPeaks) {
       kind.efficiency[size_t(OpClass::Convolution)];
   EXPECT_EQ(convolutions.at(1000, 1), 0.4);
   EXPECT_EQ(convolutions.at(1000, 49), 1.1);
+  EXPECT_EQ(kind.efficiency[size_t(OpClass::Attention)].at(1000), 0.3);
   EXPECT_EQ(cluster.nodeOf(0).link.secondsFor(10), 5);
   EXPECT_EQ(cluster.nodeOf(0).link.secondsFor(0), 0);
   EXPECT_EQ(cluster.network.secondsFor(10), 5);
@@ -359,7 +363,7 @@ TEST(Cluster, KindErrors) {
                              "\"flops\": {\"f32\": 1}" +
                              rest)),
             "kinds.k.efficiency.conv: unknown field, expected one of matmul, "
-            "convolution, elementwise, reduction, other");
+            "convolution, attention, elementwise, reduction, other");
 }
 
 TEST(Cluster, ErrorsHaveLineAndColumn) {

@@ -37,8 +37,16 @@
 namespace whale {
 
 /// The classes of operations that may differ in efficiency.
-enum class OpClass { Matmul, Convolution, Elementwise, Reduction, Other };
-inline constexpr size_t kNumOpClasses = 5;
+enum class OpClass {
+  Matmul,
+  Convolution,
+  /// Scores, their softmax and the products with both, as one call.
+  Attention,
+  Elementwise,
+  Reduction,
+  Other
+};
+inline constexpr size_t kNumOpClasses = 6;
 
 /// The name of an operation class in the cluster file.
 std::string_view stringifyOpClass(OpClass opClass);

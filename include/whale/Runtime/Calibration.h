@@ -28,6 +28,11 @@ struct MachineSpeed {
   /// The part of that which products in f32 reach, by their FLOPs, and large
   /// ones by the smallest of their extents.
   std::vector<std::pair<double, double>> byFlops, bySmallest;
+  /// The same of a convolution and its gradients together, by their FLOPs and
+  /// by the places of their window; and of attention and its gradient.
+  std::vector<std::pair<double, double>> convolutionByFlops,
+      convolutionByWindow;
+  double attention = 0;
   /// Bytes a second, read and written.
   double memoryBandwidth = 0;
   /// Seconds that a product takes which has nothing to do.

@@ -109,9 +109,9 @@ static std::optional<OpCost> costOf(Operation *op,
       cost.dtype = "tf32";
     cost.bytes = operandBytes(op);
   } else if (isa<LibraryCallOp>(op)) {
-    // Of attention, which consists of products, the arithmetic is known.
+    // Of all calls the arithmetic of attention alone is known.
     cost.flops = numberOf(op, kFlopsAttrName);
-    cost.opClass = cost.flops > 0 ? OpClass::Matmul : cost.opClass;
+    cost.opClass = cost.flops > 0 ? OpClass::Attention : cost.opClass;
     cost.bytes = operandBytes(op);
   } else {
     return std::nullopt;

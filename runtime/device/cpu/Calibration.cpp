@@ -8,7 +8,7 @@
 //
 // All ranks do the same at once, each in a thread with its part of the
 // processors, and the slowest counts: they share caches and memory, as they do
-// in a step. Cost: some fifty products and copies, and a thousand messages.
+// in a step. Cost: some seventy products and copies, and a thousand messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,9 @@
 
 #include "device/cpu/Parallel.h"
 #include "device/cpu/Peaks.h"
+#include "library/Library.h"
 #include "transport/Transport.h"
+#include "whale/ProgramFormat/Attention.h"
 #include "whale/System/Processors.h"
 
 #include <algorithm>
@@ -24,6 +26,7 @@
 #include <barrier>
 #include <chrono>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 namespace whale::runtime {
@@ -75,6 +78,70 @@ private:
   std::shared_ptr<Buffer> lhs, rhs, out;
 };
 
+/// Of images of zeros, with stride 1 and as large as before: the convolution,
+/// or the gradient of its filter. That of its images is a convolution again.
+class Convolved {
+public:
+  struct Sizes {
+    int64_t batch, side, channels, window;
+  };
+  Convolved(const Sizes &sizes, bool isFilterGradient, CpuContext &context)
+      : context(context), prepared(make(sizes, isFilterGradient), context),
+        images(zeros(sizes.batch * sizes.side * sizes.side * sizes.channels)),
+        results(zeros(sizes.batch * sizes.side * sizes.side * sizes.channels)),
+        filter(zeros(sizes.window * sizes.window * sizes.channels *
+                     sizes.channels)),
+        isFilterGradient(isFilterGradient) {}
+
+  static double flopsOf(const Sizes &sizes) {
+    return 2.0 *
+           static_cast<double>(sizes.batch * sizes.side * sizes.side *
+                               sizes.window * sizes.window) *
+           static_cast<double>(sizes.channels * sizes.channels);
+  }
+
+  void run() {
+    if (isFilterGradient)
+      prepared.run(context, images->data.get(), results->data.get(),
+                   filter->data.get());
+    else
+      prepared.run(context, images->data.get(), filter->data.get(),
+                   results->data.get());
+  }
+
+private:
+  static Convolution make(const Sizes &sizes, bool isFilterGradient) {
+    Shape image = {sizes.batch, sizes.side, sizes.side, sizes.channels};
+    Shape filter = {sizes.window, sizes.window, sizes.channels, sizes.channels};
+    Convolution op;
+    op.lhsType = op.rhsType = op.outType = DType::F32;
+    op.lhsShape = image;
+    op.rhsShape = isFilterGradient ? image : filter;
+    op.outShape = isFilterGradient ? filter : image;
+    // Batch and features of images; input and output features of filters.
+    using Dimensions = Convolution::Dimensions;
+    Dimensions ofImages{0, 3, {1, 2}}, ofFilters{2, 3, {0, 1}};
+    op.lhsDims = isFilterGradient ? Dimensions{3, 0, {1, 2}} : ofImages;
+    op.rhsDims = isFilterGradient ? Dimensions{0, 3, {1, 2}} : ofFilters;
+    op.outDims = isFilterGradient ? ofFilters : ofImages;
+    Convolution::Window window;
+    window.low = window.high = sizes.window / 2;
+    op.windows = {window, window};
+    return op;
+  }
+  static std::shared_ptr<Buffer> zeros(int64_t elements) {
+    int64_t bytes = elements * byteSize(DType::F32);
+    std::shared_ptr<Buffer> buffer = Buffer::allocate(bytes);
+    std::memset(buffer->data.get(), 0, static_cast<size_t>(bytes));
+    return buffer;
+  }
+
+  CpuContext &context;
+  PreparedConvolution prepared;
+  std::shared_ptr<Buffer> images, results, filter;
+  bool isFilterGradient;
+};
+
 /// Ranks that do the same at once.
 class Ranks {
 public:
@@ -86,7 +153,7 @@ public:
   double time(const Prepare &prepare) {
     // Enough for a clock, and for the others to begin.
     constexpr double enough = 0.02;
-    constexpr int attempts = 3;
+    constexpr int attempts = 5;
     std::vector<std::array<double, attempts>> seconds(count);
     std::barrier all(count);
     auto work = [&](int64_t rank) {
@@ -133,6 +200,18 @@ public:
     return flops / seconds;
   }
 
+  /// FLOP/s of a convolution with both gradients.
+  double rateOf(const Convolved::Sizes &sizes) {
+    auto timeOf = [&](bool isFilterGradient) {
+      return time([&](CpuContext &context) {
+        auto convolved =
+            std::make_shared<Convolved>(sizes, isFilterGradient, context);
+        return [convolved] { convolved->run(); };
+      });
+    };
+    return 3 * Convolved::flopsOf(sizes) / (2 * timeOf(false) + timeOf(true));
+  }
+
 private:
   using Clock = std::chrono::steady_clock;
   static double secondsSince(Clock::time_point begin) {
@@ -145,6 +224,59 @@ private:
 
 /// More than a cache holds.
 static constexpr int64_t copiedBytes = 64 << 20;
+
+/// FLOP/s of attention with its gradient.
+static double measureAttention(Ranks &ranks) {
+  // Of a small transformer.
+  constexpr int64_t heads = 16, tokens = 128, features = 64;
+  auto timeOf = [&](bool isGradient) {
+    return ranks.time([=](CpuContext &context) {
+      nlohmann::json config = {
+          {"query", "hqd"}, {"key", "hkd"}, {"value", "hke"}, {"scale", 0.125}};
+      LibraryTensor tensor{DType::F32, {heads, tokens, features}};
+      std::vector<LibraryTensor> inputs(isGradient ? 4 : 3, tensor),
+          outputs(isGradient ? 3 : 1, tensor);
+      if (isGradient) {
+        config["cotangent"] = "hqe";
+        config["query_result"] = "hqd";
+        config["key_result"] = "hkd";
+        config["value_result"] = "hke";
+      } else {
+        config["result"] = "hqe";
+      }
+      format::AttentionSizes sizes{heads, tokens, tokens, features, features};
+      outputs.push_back(
+          {DType::F32,
+           {context.threads *
+            (isGradient ? sizes.gradientScratch() : sizes.scratch())}});
+      auto allocate = [](const std::vector<LibraryTensor> &tensors) {
+        std::vector<std::shared_ptr<Buffer>> buffers;
+        for (const LibraryTensor &each : tensors) {
+          int64_t bytes = elementCount(each.shape) * byteSize(each.dtype);
+          buffers.push_back(Buffer::allocate(bytes));
+          std::memset(buffers.back()->data.get(), 0,
+                      static_cast<size_t>(bytes));
+        }
+        return buffers;
+      };
+      LibraryRequest request{inputs, outputs, config, {}};
+      LibraryFunction function =
+          (isGradient ? prepareAttentionGradient : prepareAttention)(request);
+      return [function, in = allocate(inputs), out = allocate(outputs)] {
+        auto pointers = [](const std::vector<std::shared_ptr<Buffer>> &list) {
+          std::vector<void *> data;
+          for (const auto &buffer : list)
+            data.push_back(buffer->data.get());
+          return data;
+        };
+        function(pointers(in), pointers(out));
+      };
+    });
+  };
+  // Two products forward, and five in the gradient.
+  double flops = 7 * 2.0 * heads * tokens * tokens * features;
+  return flops / (timeOf(false) + timeOf(true));
+}
 
 /// Bytes a second of copies that no cache holds.
 static double measureCopies(Ranks &ranks) {
@@ -214,9 +346,20 @@ MachineSpeed measureMachine(int64_t count) {
                                 ranks.rateOf(DType::F32, large, large, side)});
   for (const auto &[size, rate] : speed.bySmallest)
     peak = std::max(peak, rate);
-  for (auto *curve : {&speed.byFlops, &speed.bySmallest})
+  for (const Convolved::Sizes &sizes :
+       {Convolved::Sizes{1, 8, 16, 3}, Convolved::Sizes{4, 14, 32, 3},
+        Convolved::Sizes{8, 28, 64, 3}})
+    speed.convolutionByFlops.push_back(
+        {Convolved::flopsOf(sizes), ranks.rateOf(sizes)});
+  for (int64_t window : {1, 3, 5})
+    speed.convolutionByWindow.push_back(
+        {static_cast<double>(window * window),
+         ranks.rateOf(Convolved::Sizes{8, 28, 64, window})});
+  for (auto *curve : {&speed.byFlops, &speed.bySmallest,
+                      &speed.convolutionByFlops, &speed.convolutionByWindow})
     for (auto &[size, share] : *curve)
       share /= peak;
+  speed.attention = measureAttention(ranks) / peak;
   speed.flops["f32"] = peak;
   speed.flops["bf16"] = ranks.rateOf(DType::BF16, large, large, large);
   speed.flops["f64"] = ranks.rateOf(DType::F64, 512, 512, 512);
