@@ -123,10 +123,16 @@ Array Array::fromShards(DType dtype, Shape shape,
                         std::shared_ptr<const Layout> layout,
                         std::vector<std::shared_ptr<Buffer>> shards,
                         std::shared_ptr<const RankMap> ranks) {
-  assert(shards.size() == layout->boxes.size() && "one shard per box");
-  return make(std::make_shared<ArrayType>(ArrayType{dtype, std::move(shape),
-                                                    std::move(layout),
-                                                    std::move(ranks)}),
+  return fromShards(
+      std::make_shared<ArrayType>(ArrayType{
+          dtype, std::move(shape), std::move(layout), std::move(ranks)}),
+      std::move(shards));
+}
+
+Array Array::fromShards(std::shared_ptr<const ArrayType> type,
+                        std::vector<std::shared_ptr<Buffer>> shards) {
+  assert(shards.size() == type->layout->boxes.size() && "one shard per box");
+  return make(std::move(type),
               std::make_shared<Value>(Value{nullptr, std::move(shards)}));
 }
 
@@ -221,7 +227,9 @@ void Array::wait(const AskInterrupted &interrupted) const {
     step->wait(interrupted);
 }
 
-const ArrayType &Array::type() const { return *state->type; }
+const std::shared_ptr<const ArrayType> &Array::sharedType() const {
+  return state->type;
+}
 
 std::string Array::layoutChecksum() const {
   // Of one list: pieces of a few bytes take longer than all of them.

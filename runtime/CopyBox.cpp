@@ -13,31 +13,18 @@
 
 namespace whale::runtime {
 
-void copyStrided(void *dst, std::span<const int64_t> dstStrides,
-                 const void *src, std::span<const int64_t> srcStrides,
-                 std::span<const int64_t> size, int64_t elementBytes) {
-  // Small copies are many, and allocate nothing.
-  constexpr size_t mostDims = 16;
-  if (size.size() > mostDims) {
-    for (int64_t i = 0; i < size[0]; ++i)
-      copyStrided(static_cast<char *>(dst) + i * dstStrides[0] * elementBytes,
-                  dstStrides.subspan(1),
-                  static_cast<const char *>(src) +
-                      i * srcStrides[0] * elementBytes,
-                  srcStrides.subspan(1), size.subspan(1), elementBytes);
-    return;
-  }
+/// The loops of a copy, innermost first, put by `add`; the length of a run.
+template <typename Add>
+static int64_t findLoops(std::span<const int64_t> dstStrides,
+                         std::span<const int64_t> srcStrides,
+                         std::span<const int64_t> size, int64_t elementBytes,
+                         const Add &add) {
   // Trailing dimensions without gaps on both sides make one run of bytes.
   int64_t run = elementBytes;
   bool contiguous = true;
-  struct Loop {
-    int64_t count, dstStride, srcStride, index;
-  };
-  std::array<Loop, mostDims> loops;
-  size_t loopCount = 0;
   for (size_t i = size.size(); i-- > 0;) {
     if (size[i] == 0)
-      return;
+      return 0;
     if (size[i] == 1)
       continue;
     int64_t dstStride = dstStrides[i] * elementBytes,
@@ -46,32 +33,107 @@ void copyStrided(void *dst, std::span<const int64_t> dstStrides,
     if (contiguous)
       run *= size[i];
     else
-      loops[loopCount++] = {size[i], dstStride, srcStride, 0};
+      add(CopyLoop{size[i], dstStride, srcStride});
   }
+  return run;
+}
+
+int64_t addCopyLoops(std::span<const int64_t> dstStrides,
+                     std::span<const int64_t> srcStrides,
+                     std::span<const int64_t> size, int64_t elementBytes,
+                     std::vector<CopyLoop> &loops) {
+  return findLoops(dstStrides, srcStrides, size, elementBytes,
+                   [&](const CopyLoop &loop) { loops.push_back(loop); });
+}
+
+/// Calls of the library cost more than what they copy where runs are short.
+template <size_t bytes>
+static void copyRuns(char *to, const char *from, const CopyLoop &loop) {
+  for (int64_t i = 0; i < loop.count; ++i)
+    std::memcpy(to + i * loop.toStride, from + i * loop.fromStride, bytes);
+}
+
+static void copyRuns(char *to, const char *from, int64_t bytes,
+                     const CopyLoop &loop) {
+  switch (bytes) {
+  case 1:
+    return copyRuns<1>(to, from, loop);
+  case 2:
+    return copyRuns<2>(to, from, loop);
+  case 4:
+    return copyRuns<4>(to, from, loop);
+  case 8:
+    return copyRuns<8>(to, from, loop);
+  case 16:
+    return copyRuns<16>(to, from, loop);
+  case 32:
+    return copyRuns<32>(to, from, loop);
+  case 64:
+    return copyRuns<64>(to, from, loop);
+  default:
+    for (int64_t i = 0; i < loop.count; ++i)
+      std::memcpy(to + i * loop.toStride, from + i * loop.fromStride, bytes);
+  }
+}
+
+/// Small copies are many, and allocate nothing.
+static constexpr size_t mostLoops = 16;
+
+void copyLoops(void *dst, const void *src, int64_t runBytes,
+               std::span<const CopyLoop> loops) {
   auto *to = static_cast<char *>(dst);
   auto *from = static_cast<const char *>(src);
-  if (loopCount == 0) {
-    std::memcpy(to, from, run);
+  if (runBytes == 0)
+    return;
+  if (loops.empty()) {
+    std::memcpy(to, from, runBytes);
+    return;
+  }
+  if (loops.size() > mostLoops) {
+    const CopyLoop &outer = loops.back();
+    for (int64_t i = 0; i < outer.count; ++i)
+      copyLoops(to + i * outer.toStride, from + i * outer.fromStride, runBytes,
+                loops.first(loops.size() - 1));
     return;
   }
   // loops[0] is the innermost; an odometer runs over the others.
+  std::array<int64_t, mostLoops> indices;
+  indices.fill(0);
   while (true) {
-    const Loop &inner = loops[0];
-    for (int64_t i = 0; i < inner.count; ++i)
-      std::memcpy(to + i * inner.dstStride, from + i * inner.srcStride, run);
+    copyRuns(to, from, runBytes, loops[0]);
     size_t d = 1;
-    for (; d < loopCount; ++d) {
-      to += loops[d].dstStride;
-      from += loops[d].srcStride;
-      if (++loops[d].index < loops[d].count)
+    for (; d < loops.size(); ++d) {
+      const CopyLoop &loop = loops[d];
+      to += loop.toStride;
+      from += loop.fromStride;
+      if (++indices[d] < loop.count)
         break;
-      to -= loops[d].count * loops[d].dstStride;
-      from -= loops[d].count * loops[d].srcStride;
-      loops[d].index = 0;
+      to -= loop.count * loop.toStride;
+      from -= loop.count * loop.fromStride;
+      indices[d] = 0;
     }
-    if (d >= loopCount)
+    if (d >= loops.size())
       return;
   }
+}
+
+void copyStrided(void *dst, std::span<const int64_t> dstStrides,
+                 const void *src, std::span<const int64_t> srcStrides,
+                 std::span<const int64_t> size, int64_t elementBytes) {
+  if (size.size() > mostLoops) {
+    for (int64_t i = 0; i < size[0]; ++i)
+      copyStrided(static_cast<char *>(dst) + i * dstStrides[0] * elementBytes,
+                  dstStrides.subspan(1),
+                  static_cast<const char *>(src) +
+                      i * srcStrides[0] * elementBytes,
+                  srcStrides.subspan(1), size.subspan(1), elementBytes);
+    return;
+  }
+  std::array<CopyLoop, mostLoops> loops;
+  size_t count = 0;
+  int64_t run = findLoops(dstStrides, srcStrides, size, elementBytes,
+                          [&](const CopyLoop &loop) { loops[count++] = loop; });
+  copyLoops(dst, src, run, std::span(loops).first(count));
 }
 
 void copyBox(void *dst, std::span<const int64_t> dstShape,

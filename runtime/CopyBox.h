@@ -11,8 +11,25 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace whale::runtime {
+
+/// So many of what is inside, which lie so many bytes apart.
+struct CopyLoop {
+  int64_t count, toStride, fromStride;
+};
+
+/// Appends what makes a copy of `size` elements as `copyStrided` makes it, of
+/// runs of bytes: the loops around them, innermost first. Returns the length of
+/// a run, 0 if there is nothing to be copied.
+int64_t addCopyLoops(std::span<const int64_t> dstStrides,
+                     std::span<const int64_t> srcStrides,
+                     std::span<const int64_t> size, int64_t elementBytes,
+                     std::vector<CopyLoop> &loops);
+/// Makes such a copy.
+void copyLoops(void *dst, const void *src, int64_t runBytes,
+               std::span<const CopyLoop> loops);
 
 /// Copies `size` elements between two buffers, whose elements lie so many
 /// elements apart along each dimension.

@@ -337,10 +337,15 @@ std::string Program::State::read(const std::filesystem::path &directory,
   fresh->title = titleOf(fresh->program, checksum);
   bound = std::move(fresh);
   bool isAlone = !options.job || options.job->processes() == 1;
-  for (const Parameter &result : bound->program.results)
-    resultTypes.push_back(std::make_shared<ArrayType>(
-        ArrayType{result.dtype, result.shape, result.layout,
-                  isAlone ? nullptr : options.ranks}));
+  auto typeOf = [&](const Parameter &parameter) {
+    return std::make_shared<ArrayType>(
+        ArrayType{parameter.dtype, parameter.shape, parameter.layout,
+                  isAlone ? nullptr : options.ranks});
+  };
+  std::ranges::transform(bound->program.results,
+                         std::back_inserter(resultTypes), typeOf);
+  std::ranges::transform(bound->program.arguments,
+                         std::back_inserter(argumentTypes), typeOf);
   for (const Parameter &argument : bound->program.arguments) {
     std::shared_ptr<const Layout> layout = argument.layout;
     if (Layout whole = Layout::whole(argument.shape); *layout != whole)
@@ -410,36 +415,37 @@ std::string describe(const Parameter &parameter) {
              : parameter.name + " (" + parameter.label + ")";
 }
 
+void checkArgument(const Parameter &parameter, const Array &array,
+                   std::shared_ptr<Step> &checked) {
+  if (!array)
+    throw Error(describe(parameter) + ": no array was given");
+  if (array.isDonated())
+    throw Error(describe(parameter) + ": the array was " + array.fate() +
+                " before");
+  if (std::shared_ptr<Step> step = array.step(); step && step != checked) {
+    step->check();
+    checked = std::move(step);
+  }
+  if (array.dtype() != parameter.dtype)
+    throw Error(describe(parameter) + ": must be " +
+                std::string(whale::runtime::name(parameter.dtype)) +
+                ", the array is " +
+                std::string(whale::runtime::name(array.dtype())));
+  if (array.shape() != parameter.shape)
+    throw Error(describe(parameter) + ": must have shape " +
+                toString(parameter.shape) + ", the array has " +
+                toString(array.shape()));
+}
+
 void checkArguments(const std::vector<Parameter> &parameters,
                     std::span<const Array> arguments) {
   if (arguments.size() != parameters.size())
     throw Error("the program takes " + std::to_string(parameters.size()) +
                 " arguments, " + std::to_string(arguments.size()) +
                 " were given");
-  // Most arrays come of one step.
   std::shared_ptr<Step> checked;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const Parameter &parameter = parameters[i];
-    const Array &array = arguments[i];
-    if (!array)
-      throw Error(describe(parameter) + ": no array was given");
-    if (array.isDonated())
-      throw Error(describe(parameter) + ": the array was " + array.fate() +
-                  " before");
-    if (std::shared_ptr<Step> step = array.step(); step && step != checked) {
-      step->check();
-      checked = std::move(step);
-    }
-    if (array.dtype() != parameter.dtype)
-      throw Error(describe(parameter) + ": must be " +
-                  std::string(whale::runtime::name(parameter.dtype)) +
-                  ", the array is " +
-                  std::string(whale::runtime::name(array.dtype())));
-    if (array.shape() != parameter.shape)
-      throw Error(describe(parameter) + ": must have shape " +
-                  toString(parameter.shape) + ", the array has " +
-                  toString(array.shape()));
-  }
+  for (size_t i = 0; i < parameters.size(); ++i)
+    checkArgument(parameters[i], arguments[i], checked);
 }
 
 void Program::checkReplicas(std::span<const Array> results) const {

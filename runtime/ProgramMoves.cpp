@@ -11,7 +11,8 @@
 //
 // Cost: gathering and a change of layout between processes take a step's turn
 // in the queue and move the elements that a process lacks, all arrays at once;
-// whether one lacks any compares the boxes of all ranks pairwise.
+// whether one lacks any compares the boxes of all ranks pairwise. What a move
+// finds by the types of its arrays is kept for the next one of the same types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,38 +68,33 @@ struct Going {
 } // namespace
 
 std::vector<Array> Program::Engine::relayout(
-    std::vector<Array> arrays,
-    std::span<const std::shared_ptr<const Layout>> layouts, Wanted wanted) {
+    std::vector<ArrayContents> arrays,
+    std::span<const std::shared_ptr<const ArrayType>> types,
+    std::span<const std::optional<Ranks::ExchangeWay>> ways) {
+  std::vector<Array> results(arrays.size());
   std::map<Ranks::ExchangeWay, Going> all;
   for (size_t i = 0; i < arrays.size(); ++i) {
-    Array &array = arrays[i];
-    if (array.isLaidOutAs(layouts[i], arrayRanks()))
-      continue;
-    std::optional<Ranks::ExchangeWay> way = wayOf(array, wanted);
-    if (!way) {
-      array = array.relayout(layouts[i], arrayRanks());
-      continue;
+    ArrayContents given = std::move(arrays[i]);
+    const ArrayType &wanted = *types[i];
+    if (!ways[i]) {
+      results[i] = given.array().relayout(wanted.layout, wanted.ranks);
+    } else {
+      Going &going = all[*ways[i]];
+      const ArrayType &type = *given.arrayType();
+      going.numbers.push_back(i);
+      going.moves.push_back(
+          {byteSize(type.dtype), type.layout, type.ranks, wanted.layout});
+      going.sources.push_back(given.release());
     }
-    Going &going = all[*way];
-    going.numbers.push_back(i);
-    going.moves.push_back({byteSize(array.dtype()), array.type().layout,
-                           array.ranks(), layouts[i]});
-    going.sources.push_back(array.heldShards());
   }
   for (auto &[way, going] : all) {
-    std::vector<std::pair<DType, Shape>> types;
-    for (size_t i : going.numbers) {
-      types.emplace_back(arrays[i].dtype(), arrays[i].shape());
-      arrays[i] = Array();
-    }
-    std::vector<Ranks::Shards> results =
-        ranks().exchange(going.moves, std::move(going.sources), way);
+    std::vector<Ranks::Shards> shards =
+        ranks().exchange(std::move(going.moves), std::move(going.sources), way);
     for (size_t i = 0; i < going.numbers.size(); ++i)
-      arrays[going.numbers[i]] =
-          Array::fromShards(types[i].first, types[i].second, going.moves[i].to,
-                            std::move(results[i]), arrayRanks());
+      results[going.numbers[i]] =
+          Array::fromShards(types[going.numbers[i]], std::move(shards[i]));
   }
-  return arrays;
+  return results;
 }
 
 std::optional<int64_t> Program::Engine::firstMissing(
@@ -110,6 +106,20 @@ std::optional<int64_t> Program::Engine::firstMissing(
   return std::nullopt;
 }
 
+/// Arrays that become others, each as the type beside it.
+struct Program::Moves {
+  void add(ArrayContents given, std::shared_ptr<const ArrayType> type,
+           std::optional<Ranks::ExchangeWay> way) {
+    arrays.push_back(std::move(given));
+    types.push_back(std::move(type));
+    ways.push_back(way);
+  }
+
+  std::vector<ArrayContents> arrays;
+  std::vector<std::shared_ptr<const ArrayType>> types;
+  std::vector<std::optional<Ranks::ExchangeWay>> ways;
+};
+
 Array Program::gather(const Array &array, bool everywhere,
                       const AskInterrupted &interrupted) const {
   Engine &engine = state->getEngine();
@@ -118,38 +128,86 @@ Array Program::gather(const Array &array, bool everywhere,
     array.wait(interrupted);
     return array;
   }
-  auto wanted = std::make_shared<Layout>();
-  wanted->view = array.layout().view;
-  wanted->boxes.resize(rankCount());
+  Layout wanted{array.layout().view, {}};
+  wanted.boxes.resize(rankCount());
   for (int64_t rank : map.firstRanks(engine.ranks().job()->processes()))
     if (map.processOf[rank] == 0 || everywhere)
-      wanted->boxes[rank] = Box::whole(wanted->view);
-  std::shared_ptr<const Layout> layout = wanted;
-  Array whole = moveInTurn({array}, {layout}, interrupted, Wanted::ByHost)[0];
+      wanted.boxes[rank] = Box::whole(wanted.view);
+  auto type = std::make_shared<ArrayType>(ArrayType{
+      array.dtype(), array.shape(), std::make_shared<Layout>(std::move(wanted)),
+      engine.arrayRanks()});
+  std::optional<Ranks::ExchangeWay> way;
+  if (!array.isLaidOutAs(type->layout, type->ranks))
+    way = engine.wayOf(array, Wanted::ByHost);
+  Moves moves;
+  moves.add(array.contents(), type, way);
+  Array whole = moveInTurn(std::move(moves), interrupted)[0];
   return everywhere || map.process == 0 ? whole : Array();
 }
 
 /// Steps that were submitted before may move data, too: all processes do it in
 /// one order.
 std::vector<Array>
-Program::moveInTurn(std::vector<Array> arrays,
-                    std::vector<std::shared_ptr<const Layout>> layouts,
-                    const AskInterrupted &interrupted, Wanted wanted) const {
+Program::moveInTurn(Moves given, const AskInterrupted &interrupted) const {
   Engine &engine = state->getEngine();
   std::vector<std::shared_ptr<Step>> before;
-  for (const Array &array : arrays)
-    before.push_back(array.step());
-  // It is the turn's alone, so that what is moved is freed on the way.
-  auto moved = std::make_shared<std::vector<Array>>(std::move(arrays));
+  for (const ArrayContents &array : given.arrays)
+    if (const std::shared_ptr<Step> &step = array.step();
+        step && (before.empty() || step != before.back()))
+      before.push_back(step);
+  // They are the turn's alone, so that what is moved is freed on the way.
+  auto moves = std::make_shared<Moves>(std::move(given));
+  auto moved = std::make_shared<std::vector<Array>>();
   engine.ranks().inTurn(
-      [moved, layouts = std::move(layouts), &engine, wanted,
-       state = state](const AskInterrupted &isUnwanted) {
-        for (const Array &array : *moved)
+      [moves, moved, &engine, state = state](const AskInterrupted &isUnwanted) {
+        for (const ArrayContents &array : moves->arrays)
           array.wait(isUnwanted);
-        *moved = engine.relayout(std::move(*moved), layouts, wanted);
+        *moved = engine.relayout(std::move(moves->arrays), moves->types,
+                                 moves->ways);
       },
       std::move(before), interrupted);
   return std::move(*moved);
+}
+
+/// So many lists of arrays have tables that are kept: there and back, for some
+/// pairs of programs.
+static constexpr size_t mostMoveTables = 8;
+
+std::shared_ptr<const Program::MoveTable>
+Program::State::moveTable(std::span<const Array> arrays,
+                          std::span<const size_t> arguments) {
+  auto isOfArray = [](const std::shared_ptr<const ArrayType> &type,
+                      const Array &array) {
+    return type == array.sharedType();
+  };
+  std::lock_guard lock(moveMutex);
+  for (auto it = moveTables.begin(); it != moveTables.end(); ++it)
+    if (std::ranges::equal((*it)->arguments, arguments) &&
+        std::ranges::equal((*it)->from, arrays, isOfArray)) {
+      moveTables.splice(moveTables.begin(), moveTables, it);
+      return moveTables.front();
+    }
+  auto table = std::make_shared<MoveTable>();
+  table->arguments.assign(arguments.begin(), arguments.end());
+  std::string described = bound->title + ":";
+  size_t processes = options.job ? options.job->processes() : 1;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const Array &array = arrays[i];
+    const ArrayType &wanted = *argumentTypes[arguments[i]];
+    table->from.push_back(array.sharedType());
+    MoveTable::Way &way = table->ways.emplace_back(MoveTable::Way::Exchange);
+    if (array.isLaidOutAs(wanted.layout, wanted.ranks))
+      way = MoveTable::Way::None;
+    else if (array.isInFiles() || (processes > 1 && !array.ranks()))
+      way = MoveTable::Way::Here;
+    described +=
+        ' ' + std::to_string(arguments[i]) + ' ' + array.layoutChecksum();
+  }
+  table->checksum = system::Checksum::of(described);
+  moveTables.push_front(table);
+  if (moveTables.size() > mostMoveTables)
+    moveTables.pop_back();
+  return table;
 }
 
 std::vector<Array> Program::move(std::span<const Array> arrays,
@@ -157,74 +215,83 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
                                  const AskInterrupted &interrupted) const {
   const std::shared_ptr<Job> &job = state->options.job;
   Engine &engine = state->getEngine();
-  const std::shared_ptr<const RankMap> ranks = engine.arrayRanks();
-  std::vector<std::shared_ptr<const Layout>> layouts;
-  std::vector<Array> taken;
-  std::string described;
+  const std::vector<int64_t> &local = engine.ranks().map().local;
+  Moves moves;
   // Until all have found nothing wrong, nobody gives anything up.
   auto prepare = [&] {
-    std::vector<Parameter> parameters;
-    for (size_t argument : arguments)
-      parameters.push_back(this->arguments().at(argument));
-    checkArguments(parameters, arrays);
+    if (arguments.size() != arrays.size())
+      throw Error("as many arrays as arguments expected");
+    std::shared_ptr<Step> checked;
+    for (size_t i = 0; i < arrays.size(); ++i)
+      checkArgument(this->arguments().at(arguments[i]), arrays[i], checked);
+    std::shared_ptr<const MoveTable> table =
+        state->moveTable(arrays, arguments);
     // Given back at once, but all could be had: large ones as they will be, of
     // which the memory may still be there, the others together.
     constexpr int64_t large = 1 << 20;
     std::vector<std::shared_ptr<Buffer>> memory;
     int64_t rest = 0;
     for (size_t i = 0; i < arrays.size(); ++i) {
-      const std::shared_ptr<const Layout> &layout = parameters[i].layout;
-      layouts.push_back(layout);
-      described += parameters[i].name + " " + arrays[i].layoutChecksum() + "; ";
-      arrays[i].wait(interrupted);
-      std::optional<Ranks::ExchangeWay> way;
-      if (!arrays[i].isLaidOutAs(layout, ranks))
-        way = engine.wayOf(arrays[i], Wanted::ByRanks);
-      if (way) {
-        taken.push_back(arrays[i]);
-        for (int64_t rank : engine.ranks().map().local) {
-          const std::optional<Box> &box = layout->boxes[rank];
-          int64_t bytes =
-              box ? box->elements() * byteSize(parameters[i].dtype) : 0;
-          if (bytes >= large || way == Ranks::ExchangeWay::Gpus)
-            memory.push_back(
-                engine.ranks().exchangeMemory(rank, *way).allocate(bytes));
-          else
-            rest += bytes;
-        }
+      const std::shared_ptr<const ArrayType> &type =
+          state->argumentTypes[arguments[i]];
+      ArrayContents contents = arrays[i].contents();
+      contents.wait(interrupted);
+      if (table->ways[i] != MoveTable::Way::Exchange) {
+        // What may be in files that are damaged is read now; memory of the
+        // caller's does not stay.
+        if (table->ways[i] == MoveTable::Way::Here)
+          contents = arrays[i].relayout(type->layout, type->ranks).contents();
+        moves.add(contents.array().share(type->layout, type->ranks), type,
+                  std::nullopt);
         continue;
       }
-      // What may be in files that are damaged is read now; memory of the
-      // caller's does not stay.
-      Array own = arrays[i].relayout(layout, ranks);
-      taken.push_back(own.share(layout, ranks).array());
+      Ranks::ExchangeWay way = engine.ranks().exchangesByGpus(arrays[i])
+                                   ? Ranks::ExchangeWay::Gpus
+                                   : Ranks::ExchangeWay::Hosts;
+      moves.add(std::move(contents), type, way);
+      for (int64_t rank : local) {
+        const std::optional<Box> &box = type->layout->boxes[rank];
+        int64_t bytes = box ? box->elements() * byteSize(type->dtype) : 0;
+        if (bytes >= large || way == Ranks::ExchangeWay::Gpus)
+          memory.push_back(
+              engine.ranks().exchangeMemory(rank, way).allocate(bytes));
+        else
+          rest += bytes;
+      }
     }
     memory.push_back(Buffer::allocate(rest));
-    described = state->bound->title + ": " + described;
-    return system::Checksum::of(described);
+    return table->checksum;
   };
   std::vector<std::string> all =
       job ? job->together("a move of arrays", prepare)
           : std::vector<std::string>{prepare()};
   if (std::ranges::count(all, all[0]) != std::ssize(all))
-    all = job->together("other moves of arrays", [&] { return described; });
+    all = job->together("other moves of arrays",
+                        [&] { return describeMove(arrays, arguments); });
   for (size_t process = 1; process < all.size(); ++process)
     if (all[process] != all[0])
       throw Error("process " + std::to_string(process) +
                   " moves other arrays than process 0: " + all[process] +
                   " instead of " + all[0]);
   // The contents go on; the caller's handles have nothing any more.
-  for (Array &array : taken)
-    array = array.contents().array();
   for (const Array &array : arrays)
     array.donate("moved to another program");
-  return moveInTurn(std::move(taken), std::move(layouts), interrupted,
-                    Wanted::ByRanks);
+  return moveInTurn(std::move(moves), interrupted);
+}
+
+std::string Program::describeMove(std::span<const Array> arrays,
+                                  std::span<const size_t> arguments) const {
+  std::string text = state->bound->title + ": ";
+  for (size_t i = 0; i < arrays.size(); ++i)
+    text += this->arguments()[arguments[i]].name + " " +
+            arrays[i].layoutChecksum() + "; ";
+  return text;
 }
 
 Array Program::place(size_t argument, const Array &array) const {
   const Parameter &parameter = state->bound->program.arguments.at(argument);
-  checkArguments(std::vector<Parameter>{parameter}, {&array, 1});
+  std::shared_ptr<Step> checked;
+  checkArgument(parameter, array, checked);
   std::shared_ptr<const RankMap> ranks = state->getEngine().arrayRanks();
   Array placed = array.relayout(parameter.layout, ranks);
   // In its own layout already, it may be memory of the caller.

@@ -22,6 +22,7 @@
 #include "whale/System/Processors.h"
 
 #include <atomic>
+#include <list>
 
 namespace whale::runtime {
 
@@ -37,12 +38,12 @@ struct Program::Engine {
   /// process has all that it needs.
   std::optional<Ranks::ExchangeWay> wayOf(const Array &array,
                                           Wanted wanted) const;
-  /// Arrays, each in the layout beside it: those that go one way in one
-  /// exchange. What only the caller has is freed on the way.
+  /// Arrays, each as the type beside it: those that go one way in one exchange.
+  /// What only the caller has is freed on the way.
   std::vector<Array>
-  relayout(std::vector<Array> arrays,
-           std::span<const std::shared_ptr<const Layout>> layouts,
-           Wanted wanted = Wanted::ByRanks);
+  relayout(std::vector<ArrayContents> arrays,
+           std::span<const std::shared_ptr<const ArrayType>> types,
+           std::span<const std::optional<Ranks::ExchangeWay>> ways);
   /// The first rank of this process without a shard that it should have.
   std::optional<int64_t>
   firstMissing(const Layout &layout,
@@ -62,6 +63,25 @@ struct Program::Engine {
   const pid_t process = system::processId();
 };
 
+/// What follows of the arguments that arrays are moved to and of their types,
+/// whatever they hold: found once for each list of these.
+struct Program::MoveTable {
+  std::vector<size_t> arguments;
+  std::vector<std::shared_ptr<const ArrayType>> from;
+
+  enum class Way : uint8_t {
+    /// It has the layout.
+    None,
+    /// The process has all that it needs; perhaps in files.
+    Here,
+    /// Between ranks.
+    Exchange
+  };
+  std::vector<Way> ways;
+  /// Of what all processes must find alike.
+  std::string checksum;
+};
+
 struct Program::State {
   static std::shared_ptr<State> load(const std::filesystem::path &directory,
                                      const LoadOptions &options,
@@ -75,7 +95,7 @@ struct Program::State {
   std::shared_ptr<KernelLibrary> kernels;
   std::unique_ptr<system::MappedFile> constants;
   std::unique_ptr<const BoundProgram> bound;
-  std::vector<std::shared_ptr<const ArrayType>> resultTypes;
+  std::vector<std::shared_ptr<const ArrayType>> argumentTypes, resultTypes;
   /// Of arguments that the host has the whole of: in the program's own layout,
   /// where that is so.
   std::vector<std::shared_ptr<const ArrayType>> hostTypes;
@@ -87,6 +107,10 @@ struct Program::State {
   Engine &getEngine(const AskInterrupted &interrupted = nullptr);
   static void destroy(State *state);
 
+  /// That of a move; of the last ones used.
+  std::shared_ptr<const MoveTable> moveTable(std::span<const Array> arrays,
+                                             std::span<const size_t> arguments);
+
 private:
   bool tryDelete(bool mayWait);
   static Engine *ofThisProcess(Engine *kept);
@@ -96,8 +120,16 @@ private:
 
   /// That of the program, and that for steps that a step of its ranks calls.
   std::atomic<Engine *> engine = nullptr, innerEngine = nullptr;
+
+  std::mutex moveMutex;
+  /// The last one first.
+  std::list<std::shared_ptr<const MoveTable>> moveTables;
 };
 
+/// Throws Error where a program cannot take it. `checked`: the step of the last
+/// array; most come of one.
+void checkArgument(const Parameter &parameter, const Array &array,
+                   std::shared_ptr<Step> &checked);
 /// Throws Error where a program cannot take these.
 void checkArguments(const std::vector<Parameter> &parameters,
                     std::span<const Array> arguments);

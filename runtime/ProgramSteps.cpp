@@ -166,13 +166,15 @@ void Program::Work::release() {
 
 /// Lays out arguments, by their numbers, as the program wants them.
 void Program::Work::moveArguments(std::span<const size_t> numbers) {
-  std::vector<Array> arrays;
-  std::vector<std::shared_ptr<const Layout>> layouts;
+  std::vector<ArrayContents> given;
+  std::vector<std::shared_ptr<const ArrayType>> types;
+  std::vector<std::optional<Ranks::ExchangeWay>> ways;
   for (size_t i : numbers) {
-    arrays.push_back(std::exchange(arguments[i], {}).array());
-    layouts.push_back(state->bound->program.arguments[i].layout);
+    given.push_back(std::exchange(arguments[i], {}));
+    types.push_back(state->argumentTypes[i]);
+    ways.push_back(engine.wayOf(given.back().array(), Wanted::ByRanks));
   }
-  arrays = engine.relayout(std::move(arrays), layouts);
+  std::vector<Array> arrays = engine.relayout(std::move(given), types, ways);
   for (size_t i = 0; i < numbers.size(); ++i)
     arguments[numbers[i]] = arrays[i].contents();
 }

@@ -141,7 +141,7 @@ Array ArrayClass::copy(const Program &program, size_t argument,
   return {};
 }
 
-std::vector<Array> ArrayClass::unwrap(const Program &program, nb::list values,
+std::vector<Array> ArrayClass::unwrap(const Program *program, nb::list values,
                                       nb::callable toHandle) const {
   std::vector<Array> arrays;
   arrays.reserve(values.size());
@@ -149,8 +149,8 @@ std::vector<Array> ArrayClass::unwrap(const Program &program, nb::list values,
     nb::handle value = PyList_GET_ITEM(values.ptr(), i);
     if (!isArray(value)) {
       Array copied;
-      if (i < program.arguments().size())
-        copied = copy(program, i, value);
+      if (program && i < program->arguments().size())
+        copied = copy(*program, i, value);
       arrays.push_back(copied ? std::move(copied)
                               : nb::cast<Array>(toHandle(i, value)));
       continue;

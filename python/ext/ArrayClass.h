@@ -40,9 +40,10 @@ public:
   static bool hasRepeated(nanobind::list values);
 
   /// What is behind arrays, and copies of what others hold for the arguments of
-  /// a program, whose types they have; of other values, what `toHandle(index,
-  /// value)` gives. Throws what that or `handle()` of an array raises.
-  std::vector<runtime::Array> unwrap(const runtime::Program &program,
+  /// a program, if there is one, whose types they have; of other values, what
+  /// `toHandle(index, value)` gives. Throws what that or `handle()` of an array
+  /// raises.
+  std::vector<runtime::Array> unwrap(const runtime::Program *program,
                                      nanobind::list values,
                                      nanobind::callable toHandle) const;
 

@@ -90,15 +90,15 @@ static Array gather(const Program &program, const Array &array,
   return whole;
 }
 
-static std::vector<Array> move(const Program &program,
-                               const std::vector<Array> &arrays,
-                               const std::vector<size_t> &arguments,
-                               bool inMainThread) {
-  std::vector<Array> moved;
+static nb::list move(const Program &program, const ArrayClass &arrayClass,
+                     nb::list values, const std::vector<size_t> &arguments,
+                     nb::callable toHandle, nb::list kinds, bool inMainThread) {
+  // As they are: what does not fit is found together with the others.
+  std::vector<Array> arrays = arrayClass.unwrap(nullptr, values, toHandle);
   letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
-    moved = program.move(arrays, arguments, interrupted);
+    arrays = program.move(arrays, arguments, interrupted);
   });
-  return moved;
+  return arrayClass.wrap(std::move(arrays), kinds);
 }
 
 namespace {
@@ -112,7 +112,7 @@ struct PythonStep {
 static std::pair<nb::list, PythonStep>
 submit(const Program &program, const ArrayClass &arrayClass, nb::list values,
        nb::callable toHandle, nb::list kinds, bool inMainThread) {
-  std::vector<Array> arguments = arrayClass.unwrap(program, values, toHandle);
+  std::vector<Array> arguments = arrayClass.unwrap(&program, values, toHandle);
   StepOptions options;
   options.isProfiled = true;
   Submission submission =
@@ -128,7 +128,7 @@ submit(const Program &program, const ArrayClass &arrayClass, nb::list values,
 static nb::tuple runTraced(const Program &program, const ArrayClass &arrayClass,
                            nb::list values, nb::callable toHandle,
                            nb::list kinds, Trace &trace) {
-  std::vector<Array> arguments = arrayClass.unwrap(program, values, toHandle);
+  std::vector<Array> arguments = arrayClass.unwrap(&program, values, toHandle);
   Stats stats;
   Profile profile;
   RunOptions options;
@@ -221,7 +221,8 @@ void whale::python::bindProgram(nb::module_ &module) {
            nb::arg("in_main_thread") = false)
       .def("gather", gather, nb::arg("array"), nb::arg("in_main_thread"),
            "Collective: the whole array, in all processes.")
-      .def("move", move, nb::arg("arrays"), nb::arg("arguments"),
+      .def("move", move, nb::arg("array_class"), nb::arg("values"),
+           nb::arg("arguments"), nb::arg("to_handle"), nb::arg("kinds"),
            nb::arg("in_main_thread"),
            "Collective: the arrays as these arguments want them.")
       .def("place", &Program::place, nb::arg("argument"), nb::arg("array"),

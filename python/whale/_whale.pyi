@@ -184,11 +184,17 @@ class Program:
 
     def move(
         self,
-        arrays: Sequence[Array],
+        array_class: ArrayClass,
+        values: list[Any],
         arguments: Sequence[int],
+        to_handle: Callable[[int, Any], Array],
+        kinds: list[Any],
         in_main_thread: bool,
-    ) -> list[Array]:
+    ) -> list[Any]:
         """The arrays as these arguments want them; they are taken over.
+
+        All but arrays of the class is given to `to_handle` with its place.
+        Results are such arrays, each of its kind.
 
         Collective. Where one process raises, all do, and nothing has changed.
         """

@@ -282,32 +282,39 @@ class Lowered:
         self, argument: str | int, values: list[Any]
     ) -> list[tuple[int, Argument, Any]]:
         """The leaves of an argument with their values."""
+        indices = self._leaves_of(argument, len(values))
+        return [
+            (index, self._arguments[index], value)
+            for index, value in zip(indices, values)
+        ]
+
+    def _leaves_of(self, argument: str | int, count: int) -> list[int]:
+        """The numbers of the leaves of an argument, which are so many."""
         if isinstance(argument, str):
             argument = self._owner.of_name(argument)
-        leaves = [
-            (index, leaf)
-            for index, leaf in enumerate(self._arguments)
-            if leaf.parameter == argument
-        ]
-        if not leaves:
+        indices = self._leaves.get(argument)
+        if indices is None:
             raise ValueError(f"the step has no argument {argument!r}")
-        if len(values) != len(leaves):
+        if count != len(indices):
             raise ValueError(
-                f"argument {argument!r} has {len(leaves)} leaves, not "
-                f"{len(values)}"
+                f"argument {argument!r} has {len(indices)} leaves, not {count}"
             )
-        return [(*leaf, value) for leaf, value in zip(leaves, values)]
+        return indices
+
+    @functools.cached_property
+    def _leaves(self) -> dict[str | int, list[int]]:
+        """The numbers of the leaves of each argument."""
+        leaves: dict[str | int, list[int]] = {}
+        for index, leaf in enumerate(self._arguments):
+            leaves.setdefault(leaf.parameter, []).append(index)
+        return leaves
 
     def move(self, argument: str | int, tree: Any) -> Any:
         """What `wh.move` gives for an argument."""
         values, structure = jax.tree.flatten(tree)
-        pairs = self._paired(argument, values)
+        indices = self._leaves_of(argument, len(values))
         return jax.tree.unflatten(
-            structure,
-            self.program().move(
-                [index for index, _, _ in pairs],
-                [value for _, _, value in pairs],
-            ),
+            structure, self.program().move(indices, values)
         )
 
     def place(self, argument: str | int, local: Any) -> Any:

@@ -304,18 +304,19 @@ class Program:
 
     def move(self, indices: list[int], values: list[Any]) -> list[Array]:
         """The values as these leaves of the arguments want them."""
-        leaves = [self._signature.arguments[index] for index in indices]
         nesting.check_together("wh.move")
-        # As they are: what does not fit is found together with the others.
-        handles = [
-            array_handle(value, leaf.label)
-            for value, leaf in zip(values, leaves)
-        ]
-        moved = native.waited(self.native.move, handles, indices)
         kinds = self._argument_kinds
-        return [
-            Array(handle, kinds[index]) for handle, index in zip(moved, indices)
-        ]
+        moved: list[Array] = native.waited(
+            self.native.move,
+            array_class(),
+            values,
+            indices,
+            lambda place, value: array_handle(
+                value, self._signature.arguments[indices[place]].label
+            ),
+            [kinds[index] for index in indices],
+        )
+        return moved
 
     def _host_handle(self, index: int, value: Any) -> Any:
         leaf = self._signature.arguments[index]

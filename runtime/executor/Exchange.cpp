@@ -15,8 +15,9 @@
 //
 // Cost: each element is copied once where it stays in its process, else as
 // often as the transport does, and once more for each end at which it is
-// packed. The plans of the last exchanges are kept: the next one of the same
-// layouts makes none. Each GPU of a process makes a plan of its own.
+// packed; what several processes get is packed once. The plans of the last
+// exchanges are kept: the next one of the same layouts makes none. Each GPU of
+// a process makes a plan of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,14 +101,20 @@ Ranks::exchangePlans(std::span<const ArrayMove> moves, ExchangeWay way) {
 }
 
 namespace {
-/// The shards of an exchange, while it goes on: by move and rank.
+/// The shards of an exchange, while it goes on: by their numbers in the plan.
 struct Exchanged {
-  std::mutex mutex;
-  /// How many pieces of a source are still to be given.
-  std::vector<std::vector<int64_t>> uses;
-  std::vector<Ranks::Shards> sources, results;
+  Exchanged(size_t sources, size_t results)
+      : uses(sources), sources(sources), results(results) {}
 
-  void giveUp(const MovedPiece &piece);
+  /// So many pieces of a source have been given.
+  void giveUp(size_t source, int64_t count) {
+    if (uses[source].fetch_sub(count) == count)
+      sources[source].reset();
+  }
+
+  /// How many pieces of a source are still to be given.
+  std::vector<std::atomic<int64_t>> uses;
+  Ranks::Shards sources, results;
 };
 
 /// What one process, or one GPU, does in an exchange.
@@ -126,14 +133,12 @@ public:
   ExchangeMemory &memory;
 
 private:
-  int64_t widthOf(const MovedPiece &piece) const {
-    return plan.moves[piece.move].elementBytes;
+  char *bringFrom(const PlacedPiece &placed) const;
+  char *placeIn(size_t result) const {
+    return memory.placeIn(*exchanged->results[result]);
   }
-  char *bringFrom(const MovedPiece &piece) const;
-  char *placeIn(const MovedPiece &piece) const;
-  std::vector<RankMessage> begin(const RoundSide &side, char *packed,
-                                 char *(Place::*placeOf)(const MovedPiece &)
-                                     const) const;
+  std::vector<RankMessage> messagesOf(const RoundSide &side,
+                                      bool isGiven) const;
 
   const ExchangePlan &plan;
   const int64_t process;
@@ -143,13 +148,6 @@ private:
   std::shared_ptr<void> given, taken;
 };
 } // namespace
-
-void Exchanged::giveUp(const MovedPiece &piece) {
-  std::shared_ptr<Buffer> last; // It goes after the lock.
-  std::lock_guard lock(mutex);
-  if (--uses[piece.move][piece.owner] == 0)
-    last.swap(sources[piece.move][piece.owner]);
-}
 
 Place::Place(const ExchangePlan &plan, int64_t process,
              std::span<const int64_t> firstRank, ExchangeMemory &memory,
@@ -168,69 +166,63 @@ Place::Place(const ExchangePlan &plan, int64_t process,
     taken = memory.stage(takenBytes);
 }
 
-/// Where a piece is, once it is there.
-char *Place::bringFrom(const MovedPiece &piece) const {
-  int64_t bytes = widthOf(piece);
-  const std::shared_ptr<Buffer> &shard =
-      exchanged->sources[piece.move][piece.owner];
+/// Where a piece of a source is, once it is there.
+char *Place::bringFrom(const PlacedPiece &placed) const {
+  const Buffer *shard = exchanged->sources[placed.shard].get();
   if (!shard)
     throw Error("this process has nothing of an array for rank " +
-                std::to_string(piece.owner));
-  return memory.bringFrom(*shard, piece.fromOffset * bytes,
-                          piece.fromEnd() * bytes) +
-         piece.fromOffset * bytes;
-}
-
-char *Place::placeIn(const MovedPiece &piece) const {
-  return memory.placeIn(*exchanged->results[piece.move][piece.receiver]) +
-         piece.toOffset * widthOf(piece);
+                std::to_string(plan.pieces[placed.piece].owner));
+  int64_t end = placed.begin + placed.runBytes;
+  for (const CopyLoop &loop : plan.loopsOf(placed))
+    end += (loop.count - 1) * loop.fromStride;
+  return memory.bringFrom(*shard, placed.begin, end) + placed.begin;
 }
 
 void Place::copy(int64_t rank) const {
+  if (static_cast<size_t>(rank) >= plan.local.size())
+    return;
   // What was read may be given up once it is copied.
   constexpr int64_t mostBytes = 4 << 20;
-  std::vector<const MovedPiece *> pieces;
-  int64_t bytes = 0;
-  auto end = [&] {
-    memory.finish();
-    for (const MovedPiece *piece : pieces)
-      exchanged->giveUp(*piece);
-    pieces.clear();
-    bytes = 0;
-  };
-  for (const MovedPiece &piece : plan.pieces) {
-    if (!piece.isLocal() || piece.taker != process ||
-        static_cast<int64_t>(piece.receiver) != rank)
+  std::span<const ExchangePlan::LocalPiece> pieces = plan.local[rank];
+  size_t kept = 0;
+  int64_t copied = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const ExchangePlan::LocalPiece &local = pieces[i];
+    memory.copy(placeIn(local.result) + local.resultBegin, bringFrom(local),
+                local.runBytes, plan.loopsOf(local), local.elementBytes);
+    int64_t bytes = local.runBytes;
+    for (const CopyLoop &loop : plan.loopsOf(local))
+      bytes *= loop.count;
+    copied += bytes;
+    if (copied < mostBytes && i + 1 < pieces.size())
       continue;
-    memory.copy(placeIn(piece), piece.toStrides, bringFrom(piece),
-                piece.fromStrides, piece.size, widthOf(piece));
-    pieces.push_back(&piece);
-    bytes += piece.elements() * widthOf(piece);
-    if (bytes >= mostBytes)
-      end();
+    memory.finish();
+    for (; kept <= i; ++kept)
+      exchanged->giveUp(pieces[kept].shard, 1);
+    copied = 0;
   }
-  end();
-}
-
-/// Of what is packed, in memory that is there mostly.
-static void findDenseStrides(const Shape &size, Shape &strides) {
-  strides.resize(size.size());
-  int64_t stride = 1;
-  for (size_t d = size.size(); d-- > 0; stride *= size[d])
-    strides[d] = stride;
 }
 
 /// The messages of a side, of which some are in the memory for packed ones.
-std::vector<RankMessage>
-Place::begin(const RoundSide &side, char *packed,
-             char *(Place::*placeOf)(const MovedPiece &) const) const {
+std::vector<RankMessage> Place::messagesOf(const RoundSide &side,
+                                           bool isGiven) const {
+  auto *packed = static_cast<char *>(isGiven ? given.get() : taken.get());
   std::vector<RankMessage> messages;
-  for (const RoundSide::Message &message : side.messages)
-    messages.push_back({firstRank[message.process],
-                        message.piece
-                            ? (this->*placeOf)(plan.pieces[*message.piece])
-                            : packed + message.offset,
-                        message.bytes});
+  for (const RoundSide::Message &message : side.messages) {
+    char *data = packed + message.offset;
+    if (message.piece) {
+      const MovedPiece &piece = plan.pieces[*message.piece];
+      int64_t width = plan.moves[piece.move].elementBytes;
+      if (isGiven)
+        data =
+            bringFrom({*message.piece, plan.sources.of(piece.move, piece.owner),
+                       piece.fromOffset * width, width, message.bytes, 0, 0});
+      else
+        data = placeIn(plan.results.of(piece.move, piece.receiver)) +
+               piece.toOffset * width;
+    }
+    messages.push_back({firstRank[message.process], data, message.bytes});
+  }
   return messages;
 }
 
@@ -238,34 +230,24 @@ void Place::goRound(Transport &transport, std::atomic<uint64_t> &executed) {
   int64_t self = firstRank[process];
   auto *out = static_cast<char *>(given.get()),
        *in = static_cast<char *>(taken.get());
-  Shape dense;
   for (const ExchangeRound &round : plan.rounds) {
-    for (const auto &[number, offset] : round.given.packed) {
-      const MovedPiece &piece = plan.pieces[number];
-      findDenseStrides(piece.size, dense);
-      memory.copy(out + offset, dense, bringFrom(piece), piece.fromStrides,
-                  piece.size, widthOf(piece));
-    }
+    for (const RoundSide::Packed &piece : round.given.packed)
+      memory.copy(out + piece.offset, bringFrom(piece), piece.runBytes,
+                  plan.loopsOf(piece), piece.elementBytes);
     transport.wait(self, transport.startMessages(
-                             self, begin(round.given, out, &Place::bringFrom),
-                             begin(round.taken, in, &Place::placeIn)));
-    for (const auto &[number, offset] : round.given.packed)
-      exchanged->giveUp(plan.pieces[number]);
-    for (const RoundSide::Message &message : round.given.messages)
-      if (message.piece)
-        exchanged->giveUp(plan.pieces[*message.piece]);
-    for (const auto &[number, offset] : round.taken.packed) {
-      const MovedPiece &piece = plan.pieces[number];
-      findDenseStrides(piece.size, dense);
-      memory.copy(placeIn(piece), piece.toStrides, in + offset, dense,
-                  piece.size, widthOf(piece));
-    }
+                             self, messagesOf(round.given, /*isGiven=*/true),
+                             messagesOf(round.taken, /*isGiven=*/false)));
+    for (const auto &[source, count] : round.uses)
+      exchanged->giveUp(source, count);
+    for (const RoundSide::Packed &piece : round.taken.packed)
+      memory.copy(placeIn(piece.shard) + piece.begin, in + piece.offset,
+                  piece.runBytes, plan.loopsOf(piece), piece.elementBytes);
     ++executed;
   }
   memory.finish();
 }
 
-std::vector<Ranks::Shards> Ranks::exchange(std::span<const ArrayMove> given,
+std::vector<Ranks::Shards> Ranks::exchange(std::vector<ArrayMove> moves,
                                            std::vector<Shards> sources,
                                            ExchangeWay way) {
   rankThreads.wait({});
@@ -274,7 +256,6 @@ std::vector<Ranks::Shards> Ranks::exchange(std::span<const ArrayMove> given,
   Transport &transport = isByGpus ? *gpuTransport : *hostTransport;
   transport.reset();
   std::vector<int64_t> firstRank = map().firstRanks(processes());
-  std::vector<ArrayMove> moves(given.begin(), given.end());
   for (ArrayMove &move : moves)
     if (!move.fromRanks)
       move.fromRanks = std::make_shared<RankMap>(
@@ -287,27 +268,30 @@ std::vector<Ranks::Shards> Ranks::exchange(std::span<const ArrayMove> given,
       move.fromRanks = gpusOf(*move.fromRanks, map(), processes());
   }
   const std::vector<ExchangePlan> &plans = exchangePlans(moves, way);
-  auto work = std::make_shared<Exchanged>();
-  work->sources = std::move(sources);
-  work->uses = plans[0].uses;
-  for (const ExchangePlan &plan : std::span(plans).subspan(1))
-    for (size_t move = 0; move < moves.size(); ++move)
-      for (size_t rank = 0; rank < plan.uses[move].size(); ++rank)
-        work->uses[move][rank] += plan.uses[move][rank];
-  // Replicas that give nothing are not needed beside the results.
+  const ShardNumbers &sourceNumbers = plans[0].sources,
+                     &resultNumbers = plans[0].results;
+  auto work =
+      std::make_shared<Exchanged>(sourceNumbers.count(), resultNumbers.count());
+  for (size_t i = 0; i < work->uses.size(); ++i) {
+    int64_t count = 0;
+    for (const ExchangePlan &plan : plans)
+      count += plan.uses[i];
+    work->uses[i] = count;
+  }
   for (size_t move = 0; move < moves.size(); ++move)
-    for (size_t rank = 0; rank < work->sources[move].size(); ++rank)
-      if (work->uses[move][rank] == 0)
-        work->sources[move][rank].reset();
-  for (const ArrayMove &move : moves) {
-    Shards &shards = work->results.emplace_back(move.to->boxes.size());
+    for (size_t rank = 0; rank < sources[move].size(); ++rank)
+      // Replicas that give nothing are not needed beside the results.
+      if (size_t number = sourceNumbers.of(move, rank); work->uses[number] > 0)
+        work->sources[number] = std::move(sources[move][rank]);
+  sources.clear();
+  for (size_t move = 0; move < moves.size(); ++move)
     for (int64_t rank : map().local) {
       ExchangeMemory &memory = exchangeMemory(rank, way);
-      memory.prepare(move.elementBytes);
-      if (const std::optional<Box> &box = move.to->boxes[rank])
-        shards[rank] = memory.allocate(box->elements() * move.elementBytes);
+      memory.prepare(moves[move].elementBytes);
+      if (const std::optional<Box> &box = moves[move].to->boxes[rank])
+        work->results[resultNumbers.of(move, rank)] =
+            memory.allocate(box->elements() * moves[move].elementBytes);
     }
-  }
   std::vector<std::unique_ptr<Place>> places;
   for (size_t i = 0; i < plans.size(); ++i) {
     int64_t rank = map().local[i];
@@ -336,7 +320,16 @@ std::vector<Ranks::Shards> Ranks::exchange(std::span<const ArrayMove> given,
       abandon(std::shared_ptr<Place>(std::move(place)));
   }
   throwFirstError();
-  return std::move(work->results);
+  std::vector<Shards> results;
+  results.reserve(moves.size());
+  for (size_t move = 0; move < moves.size(); ++move) {
+    auto begin = work->results.begin() +
+                 static_cast<std::ptrdiff_t>(resultNumbers.of(move, 0));
+    results.emplace_back(
+        std::move_iterator(begin),
+        std::move_iterator(begin + std::ssize(moves[move].to->boxes)));
+  }
+  return results;
 }
 
 } // namespace whale::runtime

@@ -14,7 +14,6 @@
 
 #include "executor/ExchangeMemory.h"
 
-#include "CopyBox.h"
 #include "cuda/BoxKernels.h"
 #include "device/cuda/ArrayMemory.h"
 
@@ -35,10 +34,9 @@ public:
   char *placeIn(const Buffer &shard) override {
     return static_cast<char *>(shard.data.get());
   }
-  void copy(void *to, const Shape &toStrides, const void *from,
-            const Shape &fromStrides, const Shape &size,
-            int64_t elementBytes) override {
-    copyStrided(to, toStrides, from, fromStrides, size, elementBytes);
+  void copy(void *to, const void *from, int64_t runBytes,
+            std::span<const CopyLoop> loops, int64_t) override {
+    copyLoops(to, from, runBytes, loops);
   }
 };
 
@@ -79,9 +77,17 @@ public:
   char *placeIn(const Buffer &shard) override {
     return static_cast<char *>(find(shard)->memory);
   }
-  void copy(void *to, const Shape &toStrides, const void *from,
-            const Shape &fromStrides, const Shape &size,
-            int64_t elementBytes) override {
+  void copy(void *to, const void *from, int64_t runBytes,
+            std::span<const CopyLoop> loops, int64_t elementBytes) override {
+    Shape toStrides, fromStrides, size;
+    for (size_t i = loops.size(); i-- > 0;) {
+      size.push_back(loops[i].count);
+      toStrides.push_back(loops[i].toStride / elementBytes);
+      fromStrides.push_back(loops[i].fromStride / elementBytes);
+    }
+    size.push_back(runBytes / elementBytes);
+    toStrides.push_back(1);
+    fromStrides.push_back(1);
     kernels.copy(elementBytes, to, toStrides, from, fromStrides, size,
                  gpu->communication);
   }

@@ -9,6 +9,7 @@
 #ifndef WHALE_RUNTIME_EXECUTOR_EXCHANGEMEMORY_H
 #define WHALE_RUNTIME_EXECUTOR_EXCHANGEMEMORY_H
 
+#include "CopyBox.h"
 #include "cuda/Gpu.h"
 #include "whale/Runtime/Array.h"
 
@@ -37,11 +38,10 @@ public:
   /// That of one which was allocated here.
   virtual char *placeIn(const Buffer &shard) = 0;
 
-  /// As copyStrided; perhaps not before `finish`. The transport of the memory
+  /// As copyLoops; perhaps not before `finish`. The transport of the memory
   /// sends what was copied before, and has received what is copied behind it.
-  virtual void copy(void *to, const Shape &toStrides, const void *from,
-                    const Shape &fromStrides, const Shape &size,
-                    int64_t elementBytes) = 0;
+  virtual void copy(void *to, const void *from, int64_t runBytes,
+                    std::span<const CopyLoop> loops, int64_t elementBytes) = 0;
   /// Returns when all copies are made.
   virtual void finish() {}
 };

@@ -16,6 +16,7 @@
 
 #include "executor/ExchangePlan.h"
 
+#include "whale/ProgramFormat/Pieces.h"
 #include "whale/Runtime/Job.h"
 
 #include <algorithm>
@@ -114,13 +115,47 @@ static bool isDense(const Shape &size, const Shape &strides) {
   return true;
 }
 
+/// A piece of a source that is copied to something with the strides `to`, or
+/// the other way round.
+static PlacedPiece placeSource(ExchangePlan &plan, size_t number,
+                               const Shape &to) {
+  const MovedPiece &piece = plan.pieces[number];
+  int64_t width = plan.moves[piece.move].elementBytes;
+  size_t first = plan.loops.size();
+  int64_t run =
+      addCopyLoops(to, piece.fromStrides, piece.size, width, plan.loops);
+  return {number,
+          plan.sources.of(piece.move, piece.owner),
+          piece.fromOffset * width,
+          width,
+          run,
+          first,
+          plan.loops.size() - first};
+}
+
+/// A piece that is copied to a result from what is packed.
+static PlacedPiece placeResult(ExchangePlan &plan, size_t number) {
+  const MovedPiece &piece = plan.pieces[number];
+  int64_t width = plan.moves[piece.move].elementBytes;
+  size_t first = plan.loops.size();
+  int64_t run = addCopyLoops(piece.toStrides, format::denseStrides(piece.size),
+                             piece.size, width, plan.loops);
+  return {number,
+          plan.results.of(piece.move, piece.receiver),
+          piece.toOffset * width,
+          width,
+          run,
+          first,
+          plan.loops.size() - first};
+}
+
 namespace {
-/// One process's end of the messages of a round.
+/// One process's end of the messages of a round: what it gives, or what it
+/// takes.
 class SideBuilder {
 public:
-  SideBuilder(const ExchangePlan &plan, RoundSide &side,
-              int64_t MovedPiece::*peer, Shape MovedPiece::*strides)
-      : plan(plan), side(side), peer(peer), strides(strides) {}
+  SideBuilder(ExchangePlan &plan, RoundSide &side, bool isGiven)
+      : plan(plan), side(side), isGiven(isGiven) {}
 
   /// `numbers`: the pieces of the round, in their order.
   void build(std::span<const size_t> numbers);
@@ -130,41 +165,98 @@ private:
     const MovedPiece &piece = plan.pieces[number];
     return piece.elements() * plan.moves[piece.move].elementBytes;
   }
-  void pack(size_t number) {
-    side.packed.push_back({number, side.packedBytes});
-    side.packedBytes += bytesOf(number);
-  }
+  /// What is packed of a piece that is given.
+  std::vector<int64_t> contentOf(size_t number) const;
+  /// Where the pieces are, one after the other, in the memory for packed ones.
+  int64_t pack(std::span<const size_t> numbers);
 
-  const ExchangePlan &plan;
+  ExchangePlan &plan;
   RoundSide &side;
-  int64_t MovedPiece::*const peer;
-  Shape MovedPiece::*const strides;
+  const bool isGiven;
+  /// Where what is given lies, by what it is.
+  std::map<std::vector<int64_t>, int64_t> packed;
 };
 } // namespace
 
+std::vector<int64_t> SideBuilder::contentOf(size_t number) const {
+  const MovedPiece &piece = plan.pieces[number];
+  size_t source = plan.sources.of(piece.move, piece.owner);
+  std::vector<int64_t> content = {static_cast<int64_t>(source),
+                                  piece.fromOffset, std::ssize(piece.size)};
+  content.insert(content.end(), piece.size.begin(), piece.size.end());
+  content.insert(content.end(), piece.fromStrides.begin(),
+                 piece.fromStrides.end());
+  return content;
+}
+
+int64_t SideBuilder::pack(std::span<const size_t> numbers) {
+  int64_t begin = side.packedBytes;
+  if (isGiven) {
+    std::vector<int64_t> content;
+    for (size_t number : numbers) {
+      std::vector<int64_t> more = contentOf(number);
+      content.insert(content.end(), more.begin(), more.end());
+    }
+    auto [known, isNew] = packed.try_emplace(std::move(content), begin);
+    if (!isNew)
+      return known->second;
+  }
+  for (size_t number : numbers) {
+    PlacedPiece placed =
+        isGiven ? placeSource(plan, number,
+                              format::denseStrides(plan.pieces[number].size))
+                : placeResult(plan, number);
+    side.packed.push_back({placed, side.packedBytes});
+    side.packedBytes += bytesOf(number);
+  }
+  return begin;
+}
+
 void SideBuilder::build(std::span<const size_t> numbers) {
   std::map<int64_t, std::vector<size_t>> small, large;
-  for (size_t number : numbers)
-    (bytesOf(number) < largeBytes ? small : large)[plan.pieces[number].*peer]
+  for (size_t number : numbers) {
+    const MovedPiece &piece = plan.pieces[number];
+    (bytesOf(number) < largeBytes ? small
+                                  : large)[isGiven ? piece.taker : piece.sender]
         .push_back(number);
+  }
   for (const auto &[process, list] : small) {
-    int64_t begin = side.packedBytes;
+    int64_t bytes = 0;
     for (size_t number : list)
-      pack(number);
-    side.messages.push_back(
-        {process, side.packedBytes - begin, std::nullopt, begin});
+      bytes += bytesOf(number);
+    side.messages.push_back({process, bytes, std::nullopt, pack(list)});
   }
   for (const auto &[process, list] : large)
     for (size_t number : list) {
       const MovedPiece &piece = plan.pieces[number];
       RoundSide::Message message{process, bytesOf(number), number, 0};
-      if (!isDense(piece.size, piece.*strides)) {
+      if (!isDense(piece.size, isGiven ? piece.fromStrides : piece.toStrides)) {
         message.piece.reset();
-        message.offset = side.packedBytes;
-        pack(number);
+        message.offset = pack({&number, 1});
       }
       side.messages.push_back(message);
     }
+}
+
+/// Adds a piece that stays in the process.
+static void addLocal(ExchangePlan &plan, size_t number) {
+  const MovedPiece &piece = plan.pieces[number];
+  if (plan.local.size() <= piece.receiver)
+    plan.local.resize(piece.receiver + 1);
+  plan.local[piece.receiver].push_back(
+      {placeSource(plan, number, piece.toStrides),
+       plan.results.of(piece.move, piece.receiver),
+       piece.toOffset * plan.moves[piece.move].elementBytes});
+}
+
+/// How many pieces of a round are of which source.
+static std::vector<std::pair<size_t, int64_t>>
+countUses(const ExchangePlan &plan, std::span<const size_t> numbers) {
+  std::map<size_t, int64_t> counts;
+  for (size_t number : numbers)
+    ++counts[plan.sources.of(plan.pieces[number].move,
+                             plan.pieces[number].owner)];
+  return {counts.begin(), counts.end()};
 }
 
 ExchangePlan planExchange(std::span<const ArrayMove> moves,
@@ -173,10 +265,12 @@ ExchangePlan planExchange(std::span<const ArrayMove> moves,
   plan.moves.assign(moves.begin(), moves.end());
   std::vector<format::Move> all;
   for (const ArrayMove &move : moves) {
-    plan.uses.emplace_back(move.from->boxes.size());
+    plan.sources.add(move.from->boxes.size());
+    plan.results.add(move.to->boxes.size());
     all.push_back({move.elementBytes, *move.from, *move.to,
                    move.fromRanks->processOf, places.processOf});
   }
+  plan.uses.resize(plan.sources.count());
   std::vector<bool> hasRank(places.processes);
   for (int64_t process : places.processOf)
     hasRank[process] = true;
@@ -200,17 +294,20 @@ ExchangePlan planExchange(std::span<const ArrayMove> moves,
       if (isTaken)
         own[round].second.push_back(number);
     }
+    if (!isGiven && !isTaken)
+      continue;
     if (isGiven)
-      ++plan.uses[piece.move][piece.owner];
-    if (isGiven || isTaken)
-      plan.pieces.push_back(std::move(piece));
+      ++plan.uses[plan.sources.of(piece.move, piece.owner)];
+    bool isLocal = piece.isLocal();
+    plan.pieces.push_back(std::move(piece));
+    if (isLocal)
+      addLocal(plan, number);
   }
   for (const auto &[number, pieces] : own) {
     ExchangeRound &round = plan.rounds.emplace_back();
-    SideBuilder(plan, round.given, &MovedPiece::taker, &MovedPiece::fromStrides)
-        .build(pieces.first);
-    SideBuilder(plan, round.taken, &MovedPiece::sender, &MovedPiece::toStrides)
-        .build(pieces.second);
+    SideBuilder(plan, round.given, /*isGiven=*/true).build(pieces.first);
+    SideBuilder(plan, round.taken, /*isGiven=*/false).build(pieces.second);
+    round.uses = countUses(plan, pieces.first);
   }
   return plan;
 }

@@ -9,6 +9,7 @@
 #ifndef WHALE_RUNTIME_EXECUTOR_EXCHANGEPLAN_H
 #define WHALE_RUNTIME_EXECUTOR_EXCHANGEPLAN_H
 
+#include "CopyBox.h"
 #include "whale/ProgramFormat/Exchange.h"
 #include "whale/Runtime/RankMap.h"
 
@@ -53,11 +54,23 @@ struct ExchangePlaces {
   int64_t roundBytes = 2 << 20;
 };
 
+/// A piece of a shard, and how it is copied (CopyBox.h).
+struct PlacedPiece {
+  size_t piece;
+  /// Counted over all moves.
+  size_t shard;
+  /// Where it begins in the shard.
+  int64_t begin;
+  int64_t elementBytes;
+  int64_t runBytes;
+  /// In the plan's list.
+  size_t firstLoop, loops;
+};
+
 /// What this process gives in a round, or what it takes.
 struct RoundSide {
   /// A piece in the memory for packed ones, and where it begins there.
-  struct Packed {
-    size_t piece;
+  struct Packed : PlacedPiece {
     int64_t offset;
   };
   /// With another process. Either one piece that lies in its shard as one run,
@@ -76,23 +89,46 @@ struct RoundSide {
 /// What goes at once.
 struct ExchangeRound {
   RoundSide given, taken;
+  /// How many pieces of which shards are given.
+  std::vector<std::pair<size_t, int64_t>> uses;
+};
+
+/// The shards of a list of arrays, counted by array and rank.
+struct ShardNumbers {
+  void add(size_t ranks) { first.push_back(first.back() + ranks); }
+  size_t of(size_t array, size_t rank) const { return first[array] + rank; }
+  size_t count() const { return first.back(); }
+
+  std::vector<size_t> first = {0};
 };
 
 struct ExchangePlan {
   std::vector<ArrayMove> moves;
+  /// What moves go from, and to.
+  ShardNumbers sources, results;
   /// Those that this process gives, or takes, or both.
   std::vector<MovedPiece> pieces;
+  std::vector<CopyLoop> loops;
+  std::span<const CopyLoop> loopsOf(const PlacedPiece &piece) const {
+    return std::span(loops).subspan(piece.firstLoop, piece.loops);
+  }
+  /// By rank: those that stay in the process, and where they go.
+  struct LocalPiece : PlacedPiece {
+    size_t result;
+    int64_t resultBegin;
+  };
+  std::vector<std::vector<LocalPiece>> local;
   /// Those in which this process gives or takes something.
   std::vector<ExchangeRound> rounds;
-  /// How many pieces of a shard this process gives, by move and rank.
-  std::vector<std::vector<int64_t>> uses;
+  /// How many pieces of each source this process gives.
+  std::vector<int64_t> uses;
 };
 
 /// Plans an exchange for one process: all of them plan the same messages.
 /// Pieces that are large go as messages of their own, the others of two
-/// processes in one. Throws
-/// Error where a process that has no rank would have to give something. Cost:
-/// that of exchangeOf.
+/// processes in one; what several get is packed once. Throws Error where a
+/// process that has no rank would have to give something. Cost: that of
+/// exchangeOf.
 ExchangePlan planExchange(std::span<const ArrayMove> moves,
                           const ExchangePlaces &places);
 

@@ -180,7 +180,7 @@ public:
   /// `fromRanks` is null where there is one process. Collective where there are
   /// several processes.
   using Shards = std::vector<std::shared_ptr<Buffer>>;
-  std::vector<Shards> exchange(std::span<const ArrayMove> moves,
+  std::vector<Shards> exchange(std::vector<ArrayMove> moves,
                                std::vector<Shards> sources, ExchangeWay way);
   /// What it takes for a rank of this process.
   ExchangeMemory &exchangeMemory(int64_t rank, ExchangeWay way) {

@@ -74,14 +74,22 @@ public:
     return plans[process].rounds.size();
   }
 
+  /// What is packed of what a process gives.
+  int64_t packedBytesOf(int64_t process) const {
+    int64_t bytes = 0;
+    for (const ExchangeRound &round : plans[process].rounds)
+      bytes += round.given.packedBytes;
+    return bytes;
+  }
+
 private:
   void give(int64_t process, const RoundSide &side) {
     const auto &pieces = plans[process].pieces;
     std::vector<char> packed(side.packedBytes);
-    for (const auto &[number, offset] : side.packed) {
-      const MovedPiece &piece = pieces[number];
-      copyStrided(packed.data() + offset, denseStrides(piece.size), from(piece),
-                  piece.fromStrides, piece.size, 4);
+    for (const RoundSide::Packed &each : side.packed) {
+      const MovedPiece &piece = pieces[each.piece];
+      copyStrided(packed.data() + each.offset, denseStrides(piece.size),
+                  from(piece), piece.fromStrides, piece.size, 4);
     }
     int64_t bytes = 0;
     for (const RoundSide::Message &message : side.messages) {
@@ -112,9 +120,9 @@ private:
       bytes += message.bytes;
     }
     EXPECT_LE(bytes, roundBytes);
-    for (const auto &[number, offset] : side.packed) {
-      const MovedPiece &piece = pieces[number];
-      copyStrided(to(piece), piece.toStrides, packed.data() + offset,
+    for (const RoundSide::Packed &each : side.packed) {
+      const MovedPiece &piece = pieces[each.piece];
+      copyStrided(to(piece), piece.toStrides, packed.data() + each.offset,
                   denseStrides(piece.size), piece.size, 4);
     }
     for (const MovedPiece &piece : pieces)
@@ -188,6 +196,26 @@ TEST(ExchangePlan, CutsWhatIsLargerThanARound) {
   to->boxes = {std::nullopt, Box::whole(shape)};
   Exchange exchange({{4, from, mapOf(*from, 2), to}}, 2);
   EXPECT_GE(exchange.roundsOf(0), 3u);
+  exchange.run();
+}
+
+/// What all others get of a process is packed once, and not for each of them.
+TEST(ExchangePlan, PacksOnceWhatSeveralGet) {
+  constexpr int64_t processes = 4, arrays = 5;
+  Shape shape = {8, 8};
+  std::vector<ArrayMove> moves;
+  for (int64_t i = 0; i < arrays; ++i) {
+    auto from = std::make_shared<Layout>(Layout{shape, {}});
+    auto to = std::make_shared<Layout>(Layout{shape, {}});
+    for (int64_t rank = 0; rank < processes; ++rank) {
+      from->boxes.emplace_back(Box{{0, rank * 2}, {8, 2}});
+      to->boxes.emplace_back(Box::whole(shape));
+    }
+    moves.push_back({4, from, mapOf(*from, processes), to});
+  }
+  Exchange exchange(moves, processes);
+  for (int64_t process = 0; process < processes; ++process)
+    EXPECT_EQ(exchange.packedBytesOf(process), arrays * 8 * 2 * 4);
   exchange.run();
 }
 

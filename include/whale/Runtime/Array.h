@@ -110,6 +110,9 @@ public:
                           std::vector<std::shared_ptr<Buffer>> shards,
                           std::shared_ptr<const RankMap> ranks = nullptr);
 
+  static Array fromShards(std::shared_ptr<const ArrayType> type,
+                          std::vector<std::shared_ptr<Buffer>> shards);
+
   /// The same of pieces of files that every process sees.
   static Array fromFiles(DType dtype, Shape shape,
                          std::shared_ptr<const Layout> layout,
@@ -136,7 +139,8 @@ public:
   /// See Step::wait.
   void wait(const AskInterrupted &interrupted = nullptr) const;
 
-  const ArrayType &type() const;
+  const ArrayType &type() const { return *sharedType(); }
+  const std::shared_ptr<const ArrayType> &sharedType() const;
   DType dtype() const { return type().dtype; }
   const Shape &shape() const { return type().shape; }
   const Layout &layout() const { return *type().layout; }
@@ -209,6 +213,7 @@ public:
     return type->isLaidOutAs(layout, ranks);
   }
   /// As those of an array.
+  const std::shared_ptr<const ArrayType> &arrayType() const { return type; }
   const std::shared_ptr<Step> &step() const;
   void wait(const AskInterrupted &interrupted = nullptr) const;
 

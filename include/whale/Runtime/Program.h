@@ -216,6 +216,8 @@ public:
 
 private:
   struct Engine;
+  struct MoveTable;
+  struct Moves;
   struct State;
   struct Work;
   explicit Program(std::shared_ptr<State> state);
@@ -223,10 +225,10 @@ private:
                     const StepOptions &options, Trace *trace) const;
   /// Who wants arrays in another layout.
   enum class Wanted : uint8_t { ByRanks, ByHost };
-  std::vector<Array>
-  moveInTurn(std::vector<Array> arrays,
-             std::vector<std::shared_ptr<const Layout>> layouts,
-             const AskInterrupted &interrupted, Wanted wanted) const;
+  std::string describeMove(std::span<const Array> arrays,
+                           std::span<const size_t> arguments) const;
+  std::vector<Array> moveInTurn(Moves moves,
+                                const AskInterrupted &interrupted) const;
   std::shared_ptr<State> state;
 };
 
