@@ -15,10 +15,8 @@
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Cluster/ClusterRanges.h"
-#include "whale/System/ReadJson.h"
+#include "whale/System/JsonField.h"
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <map>
 #include <set>
 
@@ -33,169 +31,30 @@ static constexpr std::string_view kDTypes[] = {
     "i32",           "i64",       "ui2",      "ui4",          "ui8",
     "ui16",          "ui32",      "ui64",     "complex<f32>", "complex<f64>"};
 
-/// Joins names with commas.
-template <typename Names>
-static std::string joined(const Names &names) {
-  std::string text;
-  for (std::string_view name : names)
-    text.append(text.empty() ? "" : ", ").append(name);
+using Field = system::JsonField;
+
+/// Returns a number of a range.
+static double within(const Field &field, const NumberRange &range) {
+  return field.within(range.least, range.most);
+}
+
+/// Returns a whole number of bytes.
+static int64_t bytes(const Field &field) {
+  return field.whole(kMemoryRange.least, kMemoryRange.most);
+}
+
+/// Returns the name of a GPU's architecture. Which there are, compilers know.
+static std::string architecture(const Field &field) {
+  std::string text = field.string();
+  if (!text.starts_with("sm_") || text.size() < 5 || text.size() > 6 ||
+      text.find_first_not_of("0123456789", 3) != text.npos)
+    field.fail("expected an architecture such as \"sm_90\", found " +
+               field.describe());
   return text;
 }
 
 namespace {
-/// Thrown inside this file only; parse() finds its line and column.
-struct Problem {
-  std::string message;
-  /// The byte of the text that it is at.
-  size_t offset;
-};
-
-/// A JSON value with its path from the top of the file.
-class Field {
-public:
-  Field(const JsonValue &place, std::string path)
-      : place(place), json(place.scalar), path(std::move(path)) {}
-
-  [[noreturn]] void fail(const std::string &what) const {
-    throw Problem{(path.empty() ? "" : path + ": ") + what, place.offset};
-  }
-
-  const nlohmann::json &value() const { return json; }
-
-  /// Checks that the value is an object with no fields but these.
-  const Field &object(const std::vector<std::string_view> &known) const {
-    if (!json.is_object())
-      fail("expected an object, found " + describe());
-    for (const JsonValue &member : place.children)
-      if (std::ranges::find(known, member.name) == known.end())
-        child(member).fail("unknown field, expected one of " + joined(known));
-    return *this;
-  }
-
-  /// Returns the elements of a list, which must not be empty.
-  std::vector<Field> list() const {
-    if (!json.is_array())
-      fail("expected a list, found " + describe());
-    if (place.children.empty())
-      fail("expected at least one element");
-    std::vector<Field> fields;
-    for (const JsonValue &element : place.children)
-      fields.emplace_back(element,
-                          path + "[" + std::to_string(fields.size()) + "]");
-    return fields;
-  }
-
-  /// Returns the members of an object with their names.
-  std::vector<std::pair<std::string, Field>> members() const {
-    if (!json.is_object())
-      fail("expected an object, found " + describe());
-    std::vector<std::pair<std::string, Field>> fields;
-    for (const JsonValue &member : place.children)
-      fields.emplace_back(member.name, child(member));
-    return fields;
-  }
-
-  std::optional<Field> get(std::string_view key) const {
-    const JsonValue *member = place.find(key);
-    return member ? std::optional(child(*member)) : std::nullopt;
-  }
-
-  Field need(std::string_view key) const {
-    if (std::optional<Field> field = get(key))
-      return *field;
-    fail("field '" + std::string(key) + "' is missing");
-  }
-
-  std::string string() const {
-    if (!json.is_string())
-      fail("expected a string, found " + describe());
-    if (json.get<std::string>().empty())
-      fail("the string is empty");
-    return json.get<std::string>();
-  }
-
-  /// Returns the name of a GPU's architecture. Which there are, compilers know.
-  std::string architecture() const {
-    std::string text = string();
-    if (!text.starts_with("sm_") || text.size() < 5 || text.size() > 6 ||
-        text.find_first_not_of("0123456789", 3) != text.npos)
-      fail("expected an architecture such as \"sm_90\", found " + describe());
-    return text;
-  }
-
-  double number() const {
-    if (!json.is_number())
-      fail("expected a number, found " + describe());
-    return json.get<double>();
-  }
-
-  double within(NumberRange range) const {
-    double value = number();
-    if (!range.contains(value))
-      fail("expected a number from " + shortest(range.least) + " to " +
-           shortest(range.most) + ", found " + describe());
-    return value;
-  }
-
-  /// Returns a whole number of bytes.
-  int64_t bytes() const {
-    double value = within(kMemoryRange);
-    if (value != std::floor(value))
-      fail("expected a whole number, found " + describe());
-    return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
-  }
-
-  /// Returns a whole number from 1 to `max`; forms such as 16e9 are accepted.
-  int64_t count(int64_t max) const {
-    double value = number();
-    if (value != std::floor(value))
-      fail("expected a whole number, found " + describe());
-    if (value < 1)
-      fail("expected at least 1, found " + describe());
-    if (value > double(max))
-      fail("expected at most " + std::to_string(max) + ", found " + describe());
-    return json.is_number_float() ? int64_t(value) : json.get<int64_t>();
-  }
-
-private:
-  Field child(const JsonValue &member) const {
-    return Field(member, (path.empty() ? "" : path + ".") + member.name);
-  }
-
-  /// Formats a number the way a file would write it: 1e24, 0.5, 1e-6.
-  static std::string shortest(double number) {
-    char buffer[32];
-    std::snprintf(buffer, sizeof(buffer), "%g", number);
-    std::string text = buffer;
-    size_t exponent = text.find('e');
-    if (exponent == text.npos)
-      return text;
-    // The library writes "1e+24" and "1e-06".
-    size_t zeros = text.find_first_not_of('0', exponent + 2);
-    text.erase(exponent + 2, zeros - (exponent + 2));
-    if (text[exponent + 1] == '+')
-      text.erase(exponent + 1, 1);
-    return text;
-  }
-
-  /// Describes the value for an error message.
-  std::string describe() const {
-    if (json.is_number_float() && !std::isfinite(json.get<double>()))
-      return "a number that is not finite";
-    if (json.is_object())
-      return "an object";
-    if (json.is_array())
-      return "a list";
-    std::string text = json.dump();
-    return text.size() > 40 ? text.substr(0, 40) + "..." : text;
-  }
-
-  const JsonValue &place;
-  const nlohmann::json &json;
-  std::string path;
-};
-
-/// Builds the cluster; throws Problem.
+/// Builds the cluster; throws JsonError.
 class Reader {
 public:
   Cluster read(const Field &file);
@@ -219,17 +78,17 @@ private:
 static Curve readCurve(const Field &field, const NumberRange &range,
                        const NumberRange &sizes, const std::string &what) {
   if (!field.value().is_array())
-    return {{{0, field.within(range)}}};
+    return {{{0, within(field, range)}}};
   Curve curve{{}};
   for (const Field &point : field.list()) {
     std::vector<Field> numbers = point.list();
     if (numbers.size() != 2)
       point.fail("expected " + what + " and a share, found " +
                  std::to_string(numbers.size()) + " elements");
-    double size = numbers[0].within(sizes);
+    double size = within(numbers[0], sizes);
     if (!curve.points.empty() && size <= curve.points.back().first)
       numbers[0].fail("expected more " + what + " than in the point before");
-    curve.points.emplace_back(size, numbers[1].within(range));
+    curve.points.emplace_back(size, within(numbers[1], range));
   }
   return curve;
 }
@@ -270,30 +129,31 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
     kind.flops.clear();
     for (const auto &[dtype, peak] : flops.members()) {
       if (std::ranges::find(kDTypes, dtype) == std::end(kDTypes))
-        peak.fail("unknown element type, expected one of " + joined(kDTypes));
-      kind.flops[dtype] = peak.within(kRateRange);
+        peak.fail("unknown element type, expected one of " +
+                  system::joinNames(kDTypes));
+      kind.flops[dtype] = within(peak, kRateRange);
     }
     if (kind.flops.empty())
       flops.fail("expected at least one element type");
   }
   if (!builtin || field.get("memory_bytes"))
-    kind.memoryBytes = field.need("memory_bytes").bytes();
+    kind.memoryBytes = bytes(field.need("memory_bytes"));
   if (!builtin || field.get("memory_bandwidth"))
-    kind.memoryBandwidth = field.need("memory_bandwidth").within(kRateRange);
+    kind.memoryBandwidth = within(field.need("memory_bandwidth"), kRateRange);
   if (std::optional<Field> share = field.get("memory_efficiency"))
-    kind.memoryEfficiency = share->within(kEfficiencyRange);
+    kind.memoryEfficiency = within(*share, kEfficiencyRange);
   if (std::optional<Field> start = field.get("kernel_start"))
-    kind.kernelStart = start->within(kKernelStartRange);
+    kind.kernelStart = within(*start, kKernelStartRange);
   if (std::optional<Field> tax = field.get("overlap_tax"))
-    kind.overlapTax = tax->within(kOverlapTaxRange);
+    kind.overlapTax = within(*tax, kOverlapTaxRange);
   if (std::optional<Field> reserved = field.get("reserved_bytes")) {
-    kind.reservedBytes = reserved->bytes();
+    kind.reservedBytes = bytes(*reserved);
     if (kind.reservedBytes >= kind.memoryBytes)
       reserved->fail("expected less than the memory has");
     kind.memoryBytes -= kind.reservedBytes;
   }
   if (std::optional<Field> arch = field.get("arch"))
-    kind.arch = arch->architecture();
+    kind.arch = architecture(*arch);
   if (std::optional<Field> efficiency = field.get("efficiency")) {
     if (efficiency->value().is_number() || efficiency->value().is_array()) {
       kind.efficiency.fill(readEfficiency(*efficiency, OpClass::Other));
@@ -313,7 +173,7 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
     }
   }
   if (std::optional<Field> power = field.get("power_w"))
-    kind.powerW = power->within(kPowerRange);
+    kind.powerW = within(*power, kPowerRange);
   return kind;
 }
 
@@ -321,9 +181,9 @@ Link Reader::readLink(const Field &field) {
   field.object({"bandwidth", "latency", "efficiency"});
   Link link;
   if (std::optional<Field> bandwidth = field.get("bandwidth"))
-    link.bandwidth = bandwidth->within(kRateRange);
+    link.bandwidth = within(*bandwidth, kRateRange);
   if (std::optional<Field> latency = field.get("latency"))
-    link.latency = latency->within(kLatencyRange);
+    link.latency = within(*latency, kLatencyRange);
   if (std::optional<Field> efficiency = field.get("efficiency"))
     link.efficiency =
         readCurve(*efficiency, kEfficiencyRange, kMemoryRange, "bytes");
@@ -348,7 +208,8 @@ unsigned Reader::kindIndex(const Field &field) {
     for (std::string_view kind : Cluster::builtinKindNames())
       if (std::ranges::find(known, kind) == known.end())
         known.push_back(kind);
-    field.fail("unknown kind '" + name + "', known are " + joined(known));
+    field.fail("unknown kind '" + name + "', known are " +
+               system::joinNames(known));
   }
   builtin->name = name;
   addKind(*builtin);
@@ -362,7 +223,7 @@ DeviceGroup Reader::readDevices(const Field &field) {
   if (std::optional<Field> count = field.get("count"))
     group.count = count->count(kMostDevices);
   if (std::optional<Field> slowdown = field.get("slowdown"))
-    group.slowdown = slowdown->within(kSlowdownRange);
+    group.slowdown = within(*slowdown, kSlowdownRange);
   return group;
 }
 
@@ -381,8 +242,8 @@ NodeGroup Reader::readNode(const Field &field, size_t index) {
     node.link = readLink(*link);
   if (std::optional<Field> host = field.get("host")) {
     host->object({"memory_bytes", "bandwidth"});
-    node.host = HostMemory{host->need("memory_bytes").bytes(),
-                           host->need("bandwidth").within(kRateRange)};
+    node.host = HostMemory{bytes(host->need("memory_bytes")),
+                           within(host->need("bandwidth"), kRateRange)};
   }
   return node;
 }
@@ -423,22 +284,12 @@ Cluster Reader::read(const Field &file) {
   return cluster;
 }
 
-[[noreturn]] static void failAt(std::string_view text, size_t offset,
-                                std::string_view message) {
-  std::string_view before = text.substr(0, std::min(offset, text.size()));
-  unsigned line = std::ranges::count(before, '\n') + 1;
-  unsigned column = before.size() - (before.rfind('\n') + 1) + 1;
-  // A name may have a zero byte, which would end the message.
-  throw ClusterError(system::diagnosticLine(message), line, column);
-}
-
 Cluster Cluster::parse(std::string_view text) {
   try {
     JsonValue file = system::readJson(text);
     return Reader().read(Field(file, ""));
-  } catch (const Problem &problem) {
-    failAt(text, problem.offset, problem.message);
   } catch (const system::JsonError &error) {
-    failAt(text, error.getOffset(), error.what());
+    auto [line, column] = system::placeOf(text, error.getOffset());
+    throw ClusterError(error.what(), line, column);
   }
 }
