@@ -309,6 +309,14 @@ static std::vector<int64_t> positionsAround(llvm::ArrayRef<int64_t> cuts) {
   return {chosen.begin(), chosen.end()};
 }
 
+std::vector<StageLoad> whale::loadsOfCut(const CutProblem &problem,
+                                         llvm::ArrayRef<int64_t> begins) {
+  CutLoads loads(problem);
+  std::vector<int64_t> cuts(begins);
+  cuts.push_back(problem.units.size());
+  return Cutter(problem, loads, cuts).loadsOf(cuts);
+}
+
 std::vector<int64_t> whale::proportionalCut(const CutProblem &problem) {
   CutLoads loads(problem);
   int64_t units = problem.units.size(), count = problem.stages.size();

@@ -33,6 +33,7 @@
 #include "whale/System/Error.h"
 #include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/Plans.h"
 
 #include "llvm/Support/SourceMgr.h"
 
@@ -89,6 +90,12 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
       failed(prepareInput(module, options)) ||
       failed(levels.setCluster(module)))
     return failure();
+  if (const std::optional<Cluster> &cluster = levels.getCluster()) {
+    beginPlan(module, *cluster);
+    if (!options.plan.empty() &&
+        failed(setGivenPlan(module, *cluster, options.planFile, options.plan)))
+      return failure();
+  }
   std::string name = module.getSymName().value_or("program").str();
   StringRef first =
       isPartitioned(module) ? kKernelsLevel : getLevels().front().name;

@@ -35,6 +35,7 @@
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Plans.h"
 #include "whale/Transforms/SourceLines.h"
 
 using namespace mlir;
@@ -146,8 +147,10 @@ LogicalResult Fitter::lower(StringRef first, StringRef last) {
     }
     if (failed(levels.run(module, level)))
       return failure();
-    if (level.name == kPlannedLevel)
+    if (level.name == kPlannedLevel) {
+      summary.addDecisions(module);
       summary.addCollectives(module);
+    }
   }
   return success();
 }
@@ -403,7 +406,9 @@ LogicalResult Fitter::run(StringRef first) {
   std::string firstLack;
   if (device)
     describeError(*device);
-  if (device && undecided.module && cluster->devices.size() > 1) {
+  // What a plan says is not decided again.
+  bool isGiven = module->hasAttr(kGivenPlanAttr);
+  if (device && undecided.module && cluster->devices.size() > 1 && !isGiven) {
     firstLack = describeLack(needs, *cluster, *device);
     // Where nothing else can be decided, this lack is what is wrong.
     if (!plan(correct()) || !cutAgain())

@@ -16,6 +16,7 @@
 #include "whale/Step/StepTimeline.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/Plans.h"
 #include "whale/Transforms/ScopeNames.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
@@ -141,6 +142,20 @@ void PlanSummary::addPlacement(ModuleOp module) {
            {"bytes", getTensorBytes(argument.getType())}});
     }
   plan["arguments"] = std::move(arguments);
+}
+
+void PlanSummary::addDecisions(ModuleOp module) {
+  plan["decisions"] = whale::toJson(getPlan(module));
+}
+
+std::string PlanSummary::str() const {
+  Json all = Json::parse(system::printJson(plan));
+  Json sums = Json::object();
+  for (const auto &[name, value] : all.items())
+    if (name != "decisions")
+      sums[name] = checksumOf(value);
+  all["checksums"] = std::move(sums);
+  return all.dump();
 }
 
 /// How often a step computes an operation, as far as that is known.

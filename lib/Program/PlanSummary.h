@@ -27,13 +27,16 @@ public:
   void addInput(mlir::ModuleOp module);
   /// From a placed module (level 3).
   void addPlacement(mlir::ModuleOp module);
+  /// The plan itself, from a module whose order of work is decided (level 4).
+  void addDecisions(mlir::ModuleOp module);
   /// From a partitioned module (level 4).
   void addCollectives(mlir::ModuleOp module);
   /// From the program and a step of it, and what its devices need.
   void addDevices(const format::Program &program, const ModelledStep &step,
                   const Cluster &cluster, llvm::ArrayRef<MemoryNeed> needs);
 
-  std::string str() const { return system::printJson(plan); }
+  /// With a checksum for each member that follows from the decisions.
+  std::string str() const;
 
 private:
   Json plan = Json::object();

@@ -11,6 +11,7 @@
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/Plans.h"
 
 using namespace mlir;
 
@@ -43,6 +44,20 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
       devices = std::move(*found);
     }
     devices.insert(devices.begin() + place, VirtualDevice{{0}});
+    return devices;
+  }
+  if (std::optional<Plan> plan = getGivenPlan(module);
+      plan && !plan->devices.empty()) {
+    std::vector<VirtualDevice> devices;
+    for (const DeviceRequest &request : requests) {
+      auto found = llvm::find_if(plan->devices, [&](const Plan::Devices &each) {
+        return each.taskGraph == request.name;
+      });
+      if (found == plan->devices.end())
+        return llvm::createStringError(
+            "the plan has no devices for task graph '" + request.name + "'");
+      devices.push_back(found->groups);
+    }
     return devices;
   }
   Config config(module);

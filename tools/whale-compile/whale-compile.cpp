@@ -60,6 +60,11 @@ static cl::opt<std::string> output("o", cl::desc("Where to write the program"),
 static cl::opt<std::string>
     cluster("cluster", cl::desc("Cluster file, or a number of CPU ranks"),
             cl::value_desc("C.json|N"), cl::cat(category));
+static cl::opt<std::string> plan(
+    "plan",
+    cl::desc("The plan to carry out, as --explain=json prints it, edited or "
+             "not"),
+    cl::value_desc("PLAN.json"), cl::cat(category));
 static cl::opt<std::string>
     target("target",
            cl::desc("Where the program runs; none plans and partitions without "
@@ -238,7 +243,7 @@ static bool checkOptions() {
     return failed("no cluster is given: --cluster=C.json or a number of ranks");
   for (const cl::opt<std::string> *option :
        {&output, &cluster, &target, &strategy, &batchArgs, &microBatches,
-        &feedback, &dumpPhasesTo, &explain, &gpuArch, &messages}) {
+        &feedback, &dumpPhasesTo, &explain, &gpuArch, &messages, &plan}) {
     std::string name = (option == &output ? "-" : "--") + option->ArgStr.str();
     if (option->getNumOccurrences() > 1)
       return failed(name + " is given twice");
@@ -317,6 +322,15 @@ int main(int argc, char **argv) {
   std::optional<whale::CompileOptions> options = readOptions();
   if (!options)
     return 1;
+  if (plan.getNumOccurrences()) {
+    auto text = whale::readTextFile(plan, whale::kMostSourceBytes);
+    if (!text)
+      return fail(plan, "cannot read the file: " + toString(text.takeError()));
+    options->plan = (*text)->getBuffer().str();
+    options->planFile = plan;
+    if (options->plan.empty())
+      return fail(plan, "is empty");
+  }
 
   bool asJson = messages == "json";
   std::vector<CompileMessage> remarks;

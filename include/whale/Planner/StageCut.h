@@ -119,6 +119,11 @@ struct CutNeed {
 /// devices.
 llvm::Expected<std::vector<StageLoad>> cutStages(const CutProblem &problem);
 
+/// Returns the loads of the stages that begin with these units, the first of
+/// which is 0, in ascending order.
+std::vector<StageLoad> loadsOfCut(const CutProblem &problem,
+                                  llvm::ArrayRef<int64_t> begins);
+
 /// Returns the most stages, at most `wanted`, that can have all a part of
 /// `share` of the fused seconds that an even cut into as many would give them.
 int64_t mostStagesOf(const CutProblem &problem, int64_t wanted, double share);

@@ -67,6 +67,9 @@ struct CompileOptions {
   int64_t microBatches = 0;
   /// "arg0:result0,arg1:result1": which result is an argument's next value.
   std::string feedback;
+  /// The text of a plan that is carried out, and the name of its file, for
+  /// messages; what it doesn't say, or all if it is empty, is decided.
+  std::string plan, planFile;
   /// A directory for the text of each level; nothing is written if empty.
   std::string dumpPhasesTo;
   /// Python runs the program, and makes the calls of the step.

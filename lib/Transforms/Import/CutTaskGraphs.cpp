@@ -26,6 +26,7 @@
 #include "whale/Transforms/DeviceRequests.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/Plans.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -85,12 +86,18 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     if (count > kMost)
       return emitError(first) << "num_task_graph = " << count
                               << " is more than " << kMost << " task graphs";
+    given = getGivenPlan(module);
+    if (given && given->cuts.empty())
+      given.reset();
+    if (given && failed(checkGivenCut(units)))
+      return failure();
     llvm::Expected<Cut> cut =
-        chooseCut(units, *cluster, std::min(count, counted));
+        given ? takeCut(units, *cluster)
+              : chooseCut(units, *cluster, std::min(count, counted));
     if (!cut)
       return emitError(first) << "num_task_graph = " << count << ": "
                               << llvm::toString(cut.takeError());
-    if (int64_t made = cut->loads.size(); made < count)
+    if (int64_t made = cut->loads.size(); made < count && !given)
       emitRemark(first) << "num_task_graph = " << count << ": cut into " << made
                         << (made == 1 ? " task graph" : " task graphs")
                         << ", as of more of them some would have less than a "
@@ -100,6 +107,11 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     fit.cut = toEstimate(needsOf(cut->problem, cut->loads),
                          cluster->devices.size(), fit.cutScratchBytes);
     explain(cut->loads, units, cut->devices);
+    addToPlan(module, [&](Plan &plan) {
+      plan.cuts.clear();
+      for (const StageLoad &load : cut->loads)
+        plan.cuts.push_back({load.begin});
+    });
     assign(cut->loads, units);
     copyFree();
     return success();
@@ -159,6 +171,59 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
   /// by element takes next to none beside a product.
   static constexpr double kUsefulShare = 0.1;
 
+  /// Each stage has something to compute, and devices of its own, or the same
+  /// as another.
+  LogicalResult checkGivenCut(const StepUnits &units) {
+    auto total = int64_t(units.operations.size());
+    if (int64_t(given->cuts.size()) > count)
+      return emitPlanError(module, given->cuts.back().place)
+             << "decisions.cuts: " << given->cuts.size()
+             << " stages, and num_task_graph = " << count;
+    for (auto [stage, cut] : llvm::enumerate(given->cuts)) {
+      int64_t end =
+          stage + 1 < given->cuts.size() ? given->cuts[stage + 1].begin : total;
+      if (cut.begin >= total)
+        return emitPlanError(module, cut.place)
+               << "decisions.cuts[" << stage << "]: begins with operation "
+               << cut.begin << " of " << total;
+      if (llvm::none_of(llvm::seq(cut.begin, std::min(end, total)),
+                        [&](int64_t unit) {
+                          return opFlops(units.operations[unit]) > 0;
+                        }))
+        return emitPlanError(module, cut.place)
+               << "decisions.cuts[" << stage
+               << "]: the stage has no operation with FLOPs";
+    }
+    for (StrategyAttr strategy : makeStrategies(1, given->cuts.size()))
+      if (failed(checkPlannedNames(module, strategy.getName())))
+        return failure();
+    llvm::DenseMap<int64_t, const Plan::Devices *> owners;
+    for (const Plan::Devices &stage : given->devices)
+      for (const std::vector<int64_t> &group : stage.groups)
+        for (int64_t device : group) {
+          const Plan::Devices *owner =
+              owners.try_emplace(device, &stage).first->second;
+          if (owner != &stage && owner->groups != stage.groups)
+            return emitPlanError(module, stage.place)
+                   << "decisions.devices." << stage.taskGraph << ": device "
+                   << device << " is one of '" << owner->taskGraph
+                   << "', which has others besides";
+        }
+    return success();
+  }
+
+  /// The cut of the given plan.
+  llvm::Expected<Cut> takeCut(const StepUnits &units, const Cluster &cluster) {
+    llvm::Expected<Cut> cut = prepareCut(units, cluster, given->cuts.size());
+    if (!cut)
+      return cut;
+    std::vector<int64_t> begins;
+    for (const Plan::Cut &each : given->cuts)
+      begins.push_back(each.begin);
+    cut->loads = loadsOfCut(cut->problem, begins);
+    return cut;
+  }
+
   /// Cuts into `stages` task graphs that all have enough to do or, where they
   /// can't, into fewer. Into as many as wanted, whatever they do, where else
   /// more memory is lacking, or the user says which devices each one has.
@@ -185,6 +250,22 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
 
   llvm::Expected<Cut> cutInto(const StepUnits &units, const Cluster &cluster,
                               int64_t stages, double leastShare) {
+    llvm::Expected<Cut> cut = prepareCut(units, cluster, stages);
+    if (!cut)
+      return cut;
+    for (const CutUnit &unit : cut->problem.units)
+      cut->problem.leastSeconds +=
+          leastShare * unit.fusedSeconds / double(stages);
+    llvm::Expected<std::vector<StageLoad>> loads = cutStages(cut->problem);
+    if (!loads)
+      return loads.takeError();
+    cut->loads = std::move(*loads);
+    return cut;
+  }
+
+  /// As many stages on their devices, and what is to be cut.
+  llvm::Expected<Cut> prepareCut(const StepUnits &units, const Cluster &cluster,
+                                 int64_t stages) {
     Cut cut;
     cut.strategies = makeStrategies(cluster.devices.size(), stages);
     llvm::Expected<std::vector<VirtualDevice>> devices =
@@ -196,9 +277,6 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         makeCutProblem(step, units, main, cluster, cut.devices,
                        isa_and_nonnull<SplitAttr>(defaultStrategy),
                        Config(module).getNumMicroBatches().value_or(1));
-    for (const CutUnit &unit : cut.problem.units)
-      cut.problem.leastSeconds +=
-          leastShare * unit.fusedSeconds / double(stages);
     const MemoryFit &fit = getMemoryFit(module);
     for (CutStage &stage : cut.problem.stages)
       for (CutDevice &device : stage.devices) {
@@ -207,10 +285,6 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         if (!fit.cutScratchBytes.empty())
           device.scratchBytes = fit.cutScratchBytes[device.id];
       }
-    llvm::Expected<std::vector<StageLoad>> loads = cutStages(cut.problem);
-    if (!loads)
-      return loads.takeError();
-    cut.loads = std::move(*loads);
     return cut;
   }
 
@@ -237,6 +311,10 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       std::optional<int64_t> wanted =
           takeTurns ? *each : std::max<int64_t>(part, 1);
       std::string name = "stage" + std::to_string(stage);
+      if (given)
+        for (const Plan::Devices &devices : given->devices)
+          if (devices.taskGraph == name)
+            wanted = devices.groups.front().size();
       if (isa_and_nonnull<SplitAttr>(defaultStrategy))
         made.push_back(SplitAttr::get(context, wanted, name, std::nullopt));
       else
@@ -416,6 +494,8 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
   int64_t count = 0;
   StrategyAttr defaultStrategy;
   SmallVector<StrategyAttr> strategies;
+  /// The plan whose cut is to be made.
+  std::optional<Plan> given;
   Step step;
 };
 

@@ -32,8 +32,12 @@
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/Placed/Pipeline.h"
+#include "whale/Transforms/Plans.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+
+#include <map>
+#include <utility>
 
 using namespace mlir;
 
@@ -127,9 +131,17 @@ struct ScheduleMicroBatchesPass
              "of their own, or leave pipeline.strategy out";
       return signalPassFailure();
     }
+    number = 0;
     for (MicroBatchesOp loop : loops)
       if (failed(schedule(loop, *cluster, wanted)))
         return signalPassFailure();
+    if (std::optional<Plan> given = getGivenPlan(module);
+        given && given->pipelines.size() > number) {
+      emitPlanError(module, given->pipelines[number].place)
+          << "decisions.pipelines: the step has " << number
+          << " whose order is decided";
+      return signalPassFailure();
+    }
   }
 
   /// The kinds but for those whose buffers have turned out too large; says
@@ -142,6 +154,47 @@ struct ScheduleMicroBatchesPass
       if (!llvm::is_contained(names, name))
         among.push_back(*parseScheduleKind(name));
     return "; the buffers of " + llvm::join(names, ", ") + " don't fit";
+  }
+
+  /// The order of a plan: the steps that its kind has, in any order in which
+  /// micro-batches pass each TaskGraph in ascending order.
+  static llvm::Expected<ScheduleChoice>
+  takeSchedule(const ScheduleProblem &problem, const Plan::Pipeline &planned) {
+    llvm::Expected<Schedule> usual = makeSchedule(planned.kind, problem);
+    if (!usual)
+      return usual.takeError();
+    if (planned.steps.size() != usual->size())
+      return llvm::createStringError("has " + Twine(planned.steps.size()) +
+                                     " stages, and the step has " +
+                                     Twine(usual->size()));
+    for (auto [stage, lists] :
+         llvm::enumerate(llvm::zip_equal(planned.steps, *usual))) {
+      auto [steps, expected] = lists;
+      std::map<std::pair<int, int64_t>, int64_t> last;
+      for (const ScheduleStep &step : steps) {
+        auto [it, isNew] = last.try_emplace({step.kind, step.chunk}, -1);
+        if (std::exchange(it->second, step.microBatch) >= step.microBatch)
+          return llvm::createStringError(
+              "stage " + Twine(stage) +
+              ": micro-batches must pass in ascending order, and " +
+              Twine(step.microBatch) + " comes late");
+      }
+      auto sorted = steps;
+      llvm::sort(sorted);
+      llvm::sort(expected);
+      if (sorted != expected)
+        return llvm::createStringError(
+            "stage " + Twine(stage) + ": the steps of '" +
+            stringifyScheduleKind(planned.kind) +
+            "' are others; each micro-batch has a step F and B on each task "
+            "graph, and with zero-bubble W where weights have gradients");
+    }
+    llvm::Expected<Timeline> timeline = simulate(problem, planned.steps);
+    if (!timeline)
+      return timeline.takeError();
+    return ScheduleChoice{planned.kind, planned.steps, std::move(*timeline),
+                          "as the plan says",
+                          /*isReplaceable=*/false};
   }
 
   LogicalResult schedule(MicroBatchesOp loop, const Cluster &cluster,
@@ -188,7 +241,19 @@ struct ScheduleMicroBatchesPass
       among = {*wanted};
     else
       misfits = leaveOutMisfits(among);
-    llvm::Expected<ScheduleChoice> choice = chooseSchedule(problem, among);
+    std::optional<Plan> given = getGivenPlan(getOperation());
+    const Plan::Pipeline *planned = given && number < given->pipelines.size()
+                                        ? &given->pipelines[number]
+                                        : nullptr;
+    llvm::Expected<ScheduleChoice> choice =
+        planned ? takeSchedule(problem, *planned)
+                : chooseSchedule(problem, among);
+    if (!choice && planned) {
+      apart.erase();
+      return emitPlanError(getOperation(), planned->place)
+             << "decisions.pipelines: " << llvm::toString(choice.takeError());
+    }
+    ++number;
     if (!choice) {
       apart.erase();
       InFlightDiagnostic error = emitError(loop.getLoc());
@@ -197,6 +262,9 @@ struct ScheduleMicroBatchesPass
       return error;
     }
     emitRemark(loop.getLoc()) << "pipeline: " << choice->reason << misfits;
+    addToPlan(getOperation(), [&](Plan &plan) {
+      plan.pipelines.push_back({choice->kind, choice->schedule});
+    });
     MemoryFit &fit = getMemoryFit(getOperation());
     if (choice->isReplaceable)
       fit.replaceableSchedule = stringifyScheduleKind(choice->kind).str();
@@ -216,6 +284,9 @@ struct ScheduleMicroBatchesPass
     }
     return success();
   }
+
+  /// How many pipelines have an order.
+  size_t number = 0;
 
   /// Writes down the steps of all devices that have the same slots.
   void write(MicroBatchesOp loop, const Pipeline &pipeline,

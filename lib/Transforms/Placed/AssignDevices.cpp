@@ -27,6 +27,7 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/DeviceRequests.h"
 #include "whale/Transforms/Passes.h"
+#include "whale/Transforms/Plans.h"
 #include "whale/Transforms/TaskGraphNames.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -56,6 +57,11 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
     SmallVector<DeviceRequest> requests;
     for (auto &[name, uses] : taskGraphs)
       requests.push_back({name, uses.strategy.getDevices()});
+    SmallVector<StringRef> names;
+    for (const DeviceRequest &request : requests)
+      names.push_back(request.name);
+    if (failed(checkPlannedNames(getOperation(), names)))
+      return signalPassFailure();
     int64_t count = cluster->devices.size();
     llvm::Expected<std::vector<VirtualDevice>> devices =
         virtualDevicesOf(module, *cluster, requests);
@@ -71,6 +77,8 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
       return signalPassFailure();
     }
 
+    if (failed(recordPlan(*devices)))
+      return signalPassFailure();
     OpBuilder builder(*function);
     for (auto [index, entry] : llvm::enumerate(taskGraphs)) {
       auto &[name, uses] = entry;
@@ -130,6 +138,31 @@ private:
           add(nested, names.nameOf(nested), op);
         }
       });
+  }
+
+  /// Adds the devices to the plan. All that a given one says must have come
+  /// true.
+  LogicalResult recordPlan(ArrayRef<VirtualDevice> devices) {
+    ModuleOp module = getOperation();
+    if (std::optional<Plan> given = getGivenPlan(module))
+      for (const Plan::Devices &each : given->devices) {
+        auto *it = taskGraphs.find(each.taskGraph);
+        if (it == taskGraphs.end())
+          return emitPlanError(module, each.place)
+                 << "decisions.devices: the step has no task graph '"
+                 << each.taskGraph << "'";
+        if (devices[it - taskGraphs.begin()] != each.groups)
+          return emitPlanError(module, each.place)
+                 << "decisions.devices." << each.taskGraph
+                 << ": must be on devices "
+                 << describe(devices[it - taskGraphs.begin()]);
+      }
+    addToPlan(module, [&](Plan &plan) {
+      plan.devices.clear();
+      for (auto [entry, lists] : llvm::zip_equal(taskGraphs, devices))
+        plan.devices.push_back({entry.first, lists});
+    });
+    return success();
   }
 
   /// All operations of a loop or branch are on the devices of its TaskGraph. A

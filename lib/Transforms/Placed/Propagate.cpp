@@ -32,6 +32,7 @@
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/Placed/Pipeline.h"
+#include "whale/Transforms/Plans.h"
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -85,6 +86,8 @@ public:
     } else {
       layouts.followStrategies();
       meshes.findArgumentMeshes();
+      if (failed(readPlan()))
+        return failure();
       expectScratch();
       // Where micro-batches with shares of their own have become regions of
       // their own, these are what loads are read from.
@@ -107,6 +110,27 @@ private:
     meshes.useHints(hints);
     layouts.followHints(hints);
     meshes.findArgumentMeshes();
+    return success();
+  }
+
+  /// The shares that a plan says must be those of meshes of the step, and of
+  /// its samples.
+  LogicalResult readPlan() {
+    auto module = function->getParentOfType<ModuleOp>();
+    if (std::optional<Plan> plan = getGivenPlan(module))
+      planned = std::move(plan->shares);
+    std::vector<int64_t> moments = readLoads().getMoments();
+    for (const PlannedShares &shares : planned) {
+      if (llvm::none_of(meshes.getMeshes(), [&](const Mesh *mesh) {
+            return mesh->getGroups() == shares.devices;
+          }))
+        return emitPlanError(module, shares.place)
+               << "decisions.shares: no task graph is on these devices; leave "
+                  "it out, and what they share is decided";
+      if (!shares.moments.empty() && shares.moments != moments)
+        return emitPlanError(module, shares.place)
+               << "decisions.shares: the step has other micro-batches";
+    }
     return success();
   }
 
@@ -140,7 +164,8 @@ private:
   /// Asks about the shares that fit with the scratch that is expected so far.
   ScratchAnswer askForScratch(const StepLoads &loads,
                               ArrayRef<Operation *> products) {
-    MeshBalancer balancer(loads, cluster, getMemoryFit(function), scratch);
+    MeshBalancer balancer(loads, cluster, getMemoryFit(function), scratch,
+                          planned);
     balancer.balance(meshes.getMeshes(), /*mostVariants=*/1);
     ScratchAnswer answer;
     answer.bytes = findScratch(balancer, products);
@@ -178,7 +203,7 @@ private:
   bool balance(bool mayRotate) {
     MemoryFit &fit = getMemoryFit(function);
     StepLoads loads = readLoads();
-    MeshBalancer balancer(loads, cluster, fit, scratch);
+    MeshBalancer balancer(loads, cluster, fit, scratch, planned);
     SmallVector<Mesh *> list = meshes.getMeshes();
     if (mayRotate)
       mostVariants = countVariants(function);
@@ -201,6 +226,8 @@ private:
         writeLoopBytes(loop, pipeline, balancer.loopBytes(loop));
     }
     fit.shares = balancer.estimate();
+    addToPlan(function->getParentOfType<ModuleOp>(),
+              [&](Plan &plan) { plan.shares = balancer.getShares(list); });
     return false;
   }
 
@@ -268,6 +295,8 @@ private:
   const Cluster &cluster;
   StepMeshes meshes;
   StepLayouts layouts;
+  /// What a given plan says.
+  std::vector<PlannedShares> planned;
   /// How many kinds of micro-batches there may be.
   int64_t mostVariants = 1;
   /// What libraries use on each device in addition to buffers, by its shares.

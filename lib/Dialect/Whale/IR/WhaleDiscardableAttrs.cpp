@@ -342,6 +342,14 @@ static Fault findCallbackFault(const Site &, Attribute value) {
   return expected(value, "{index = i64, order = i64, loops = array<i64: ...>}");
 }
 
+static Fault findGivenPlanFault(const Site &, Attribute value) {
+  auto parts = dyn_cast<ArrayAttr>(value);
+  if (parts && parts.size() == 2 && isa<StringAttr>(parts[0]) &&
+      isa<StringAttr>(parts[1]))
+    return {};
+  return expected(value, "a file's name and its text");
+}
+
 /// Config checks the keys of the dictionary and reports them itself.
 static Fault findConfigFault(const Site &, Attribute value) {
   return needs<DictionaryAttr>(value, "a dictionary");
@@ -361,6 +369,8 @@ static constexpr KnownAttribute kKnown[] = {
      /*isInput=*/true},
     {"whale.scopes", kOnModule, findScopesFault, /*isInput=*/true},
     {"whale.scope_names", kOnModule, findScopeNamesFault},
+    {"whale.given_plan", kOnModule, findGivenPlanFault},
+    {"whale.plan", kOnModule, findStringFault},
 
     {"whale.loop_bytes", kOnMicroBatches, findLoopBytesFault},
     {kChunkAttr, kOnTaskGraph, findCountFault},

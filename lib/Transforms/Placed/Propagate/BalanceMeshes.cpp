@@ -29,8 +29,10 @@ namespace whale {
 
 MeshBalancer::MeshBalancer(const StepLoads &loads, const Cluster &cluster,
                            const MemoryFit &fit,
-                           std::vector<ScratchLine> scratch)
-    : loads(loads), cluster(cluster), fit(fit), scratch(std::move(scratch)) {}
+                           std::vector<ScratchLine> scratch,
+                           ArrayRef<PlannedShares> planned)
+    : loads(loads), cluster(cluster), fit(fit), scratch(std::move(scratch)),
+      planned(planned) {}
 
 void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
   loadOf.clear();
@@ -40,12 +42,97 @@ void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
     if (loadOf.back())
       mesh->setBalance(speedsOf(*mesh, *loadOf.back()));
   }
+  if (takePlanned(meshes))
+    return useShares(realShares(meshes));
   limitWithCaution(meshes);
   if (loads.getMoments().size() > 1) {
     keepReplicasApart(meshes);
     rotate(meshes, mostVariants);
   }
   useShares(realShares(meshes));
+}
+
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
+static PlannedShares::Cost toPlan(const ShareCost &cost) {
+  return {cost.seconds, cost.fixed, cost.most};
+}
+
+static PlannedShares::ByDevice toPlan(const MeshBalance::ByDevice &costs) {
+  PlannedShares::ByDevice result;
+  for (const std::vector<ShareCost> &group : costs)
+    llvm::append_range(result.emplace_back(),
+                       llvm::map_range(group, [](const ShareCost &cost) {
+                         return toPlan(cost);
+                       }));
+  return result;
+}
+
+static ShareCost fromPlan(const PlannedShares::Cost &cost) {
+  return {cost.seconds, cost.fixed, cost.most};
+}
+
+static MeshBalance::ByDevice fromPlan(const PlannedShares::ByDevice &costs) {
+  MeshBalance::ByDevice result;
+  for (const std::vector<PlannedShares::Cost> &group : costs)
+    llvm::append_range(result.emplace_back(),
+                       llvm::map_range(group, [](const auto &cost) {
+                         return fromPlan(cost);
+                       }));
+  return result;
+}
+
+/// Takes the shares of a plan, if it has them for all meshes with work.
+bool MeshBalancer::takePlanned(ArrayRef<Mesh *> meshes) {
+  std::vector<const PlannedShares *> found;
+  for (auto [mesh, load] : llvm::zip_equal(meshes, loadOf)) {
+    const auto *it = llvm::find_if(planned, [&](const PlannedShares &shares) {
+      return load && shares.devices == mesh->getGroups();
+    });
+    found.push_back(it == planned.end() ? nullptr : it);
+    if (load && !found.back())
+      return false;
+  }
+  for (auto [mesh, shares] : llvm::zip_equal(meshes, found)) {
+    if (!shares)
+      continue;
+    MeshBalance balance;
+    balance.batch = fromPlan(shares->batch);
+    balance.byGroup = shares->byGroup;
+    for (const PlannedShares::Cost &cost : shares->replicas)
+      balance.replicas.push_back(fromPlan(cost));
+    for (const PlannedShares::Inner &inner : shares->inner)
+      balance.inner[inner.pieces] = fromPlan(inner.costs);
+    balance.otherInner = fromPlan(shares->otherInner);
+    balance.moments = shares->moments;
+    balance.period = shares->period;
+    mesh->setBalance(std::move(balance));
+  }
+  return !planned.empty();
+}
+
+std::vector<PlannedShares>
+MeshBalancer::getShares(ArrayRef<Mesh *> meshes) const {
+  std::vector<PlannedShares> list;
+  for (auto [mesh, load] : llvm::zip_equal(meshes, loadOf)) {
+    if (!load)
+      continue;
+    const MeshBalance &balance = mesh->getBalance();
+    PlannedShares &shares = list.emplace_back();
+    shares.devices = mesh->getGroups();
+    shares.batch = toPlan(balance.batch);
+    shares.byGroup = balance.byGroup;
+    for (const ShareCost &cost : balance.replicas)
+      shares.replicas.push_back(toPlan(cost));
+    for (const auto &[pieces, costs] : balance.inner)
+      shares.inner.push_back({pieces, toPlan(costs)});
+    shares.otherInner = toPlan(balance.otherInner);
+    shares.moments = balance.moments;
+    shares.period = balance.period;
+  }
+  return list;
 }
 
 /// The repetitions of a pipeline are replicas of the model, each with samples

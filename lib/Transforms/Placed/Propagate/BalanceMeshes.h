@@ -16,6 +16,7 @@
 #define WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_BALANCEMESHES_H
 
 #include "StepLoads.h"
+#include "whale/Planner/Plan.h"
 #include "whale/Step/MemoryFit.h"
 #include "whale/Step/MemoryRoom.h"
 
@@ -25,12 +26,17 @@ class MeshBalancer {
 public:
   /// `fit` says what is known of the devices' needs, `scratch` what libraries
   /// use on each in addition to buffers; it may be empty.
+  /// Meshes that `planned` has take the shares that it says.
   MeshBalancer(const StepLoads &loads, const Cluster &cluster,
-               const MemoryFit &fit, std::vector<ScratchLine> scratch);
+               const MemoryFit &fit, std::vector<ScratchLine> scratch,
+               llvm::ArrayRef<PlannedShares> planned);
 
   /// Balances the meshes. With up to `mostVariants` kinds of micro-batches,
   /// shares rotate where that makes the step faster.
   void balance(llvm::ArrayRef<Mesh *> meshes, int64_t mostVariants);
+
+  /// The balance of those of the meshes that have work.
+  std::vector<PlannedShares> getShares(llvm::ArrayRef<Mesh *> meshes) const;
 
   /// Has devices with the shares that were decided use so much scratch.
   void setScratch(llvm::ArrayRef<int64_t> bytes);
@@ -56,6 +62,7 @@ public:
   std::vector<LoopBytes> loopBytes(MicroBatchesOp loop) const;
 
 private:
+  bool takePlanned(llvm::ArrayRef<Mesh *> meshes);
   MeshBalance speedsOf(const Mesh &mesh, const MeshLoad &load) const;
   void keepReplicasApart(llvm::ArrayRef<Mesh *> meshes);
   std::vector<MeshShares> idealShares(llvm::ArrayRef<Mesh *> meshes) const;
@@ -82,6 +89,7 @@ private:
   const Cluster &cluster;
   const MemoryFit &fit;
   std::vector<ScratchLine> scratch;
+  llvm::ArrayRef<PlannedShares> planned;
   /// Of each mesh; null for those that do nothing.
   std::vector<const MeshLoad *> loadOf;
   /// With the shares that were looked at last.

@@ -1,0 +1,127 @@
+//===- Plan.h - What was decided about a step -------------------*- C++ -*-===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A plan is a value: the decisions about a step, as whale-compile
+// --explain=json prints them and --plan takes them back, edited or not.
+// docs/planner.md shows one. Uses no IR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef WHALE_PLANNER_PLAN_H
+#define WHALE_PLANNER_PLAN_H
+
+#include "whale/Planner/Schedule.h"
+#include "whale/System/JsonField.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace whale {
+
+/// How the devices of a mesh share out work. Of each device, or of groups of
+/// them, and relative: who takes twice as long for a unit gets half as many.
+struct PlannedShares {
+  struct Cost {
+    /// For a unit; the same for each unit that all of them share out; and the
+    /// largest part of all units that there is memory for.
+    double seconds = 1, fixed = 0, most = 1;
+
+    bool operator==(const Cost &other) const = default;
+  };
+  using ByDevice = std::vector<std::vector<Cost>>;
+  /// Of what a group cuts into so many pieces, or of what it cuts otherwise.
+  struct Inner {
+    int64_t pieces = 0;
+    ByDevice costs;
+
+    bool operator==(const Inner &other) const = default;
+  };
+
+  /// The groups, which know the mesh.
+  std::vector<std::vector<int64_t>> devices;
+  ByDevice batch;
+  bool byGroup = false;
+  std::vector<Cost> replicas;
+  std::vector<Inner> inner;
+  ByDevice otherInner;
+  /// Samples of each micro-batch, if their shares differ; they repeat after
+  /// `period` of them.
+  std::vector<int64_t> moments;
+  int64_t period = 1;
+  system::TextPlace place = {};
+
+  bool operator==(const PlannedShares &other) const;
+};
+
+/// The decisions about a step. What a part is not said about is decided.
+struct Plan {
+  /// What it is a plan of: checksums of the step and of its cluster.
+  std::string step = {}, cluster = {};
+
+  /// Of automatic stages: the forward operation, in topological order, that
+  /// each begins with (of a loop that is cut, an iteration is one).
+  struct Cut {
+    int64_t begin = 0;
+    system::TextPlace place = {};
+
+    bool operator==(const Cut &other) const { return begin == other.begin; }
+  };
+  std::vector<Cut> cuts = {};
+
+  /// The devices of TaskGraphs, in the order of their first use: a list for
+  /// each repetition.
+  struct Devices {
+    std::string taskGraph;
+    std::vector<std::vector<int64_t>> groups;
+    system::TextPlace place = {};
+
+    bool operator==(const Devices &other) const {
+      return taskGraph == other.taskGraph && groups == other.groups;
+    }
+  };
+  std::vector<Devices> devices = {};
+
+  std::vector<PlannedShares> shares = {};
+
+  /// The order of each pipeline's work, by stage.
+  struct Pipeline {
+    ScheduleKind kind = ScheduleKind::GPipe;
+    Schedule steps;
+    system::TextPlace place = {};
+
+    bool operator==(const Pipeline &other) const {
+      return kind == other.kind && steps == other.steps;
+    }
+  };
+  std::vector<Pipeline> pipelines = {};
+
+  bool operator==(const Plan &other) const = default;
+};
+
+/// Returns a plan's decisions as a JSON object.
+nlohmann::ordered_json toJson(const Plan &plan);
+
+/// Reads the text of what toJson returns, or of an object that has it as its
+/// member "decisions", or of one that has that as its member "plan", as
+/// --explain=json prints it. Beside the decisions is what follows from them,
+/// with a checksum for each member; an edited one is an error, as it would have
+/// no effect. Throws system::JsonError.
+Plan parsePlan(std::string_view text);
+
+/// Returns the checksum of what follows from decisions, as it was read from a
+/// text; whatever order members have there.
+std::string checksumOf(const nlohmann::ordered_json &value);
+
+/// What differs between two plans, a line each; empty if nothing does.
+std::vector<std::string> comparePlans(const Plan &one, const Plan &other);
+
+} // namespace whale
+
+#endif // WHALE_PLANNER_PLAN_H

@@ -1,0 +1,143 @@
+//===- Plans.cpp - The plan of a module -----------------------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Cost: each question reads the text of the plan. A step is known by the names
+// of its operations and the types of their results, each of which is printed
+// once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Transforms/Plans.h"
+
+#include "whale/Transforms/Attributes.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+
+namespace whale {
+
+static std::string checksumOfStep(ModuleOp module) {
+  llvm::DenseMap<Type, uint64_t> types;
+  std::vector<uint64_t> numbers;
+  module.walk([&](Operation *op) {
+    if (op == module)
+      return;
+    numbers.push_back(llvm::xxh3_64bits(op->getName().getStringRef()));
+    for (Type type : op->getResultTypes()) {
+      auto [it, isNew] = types.try_emplace(type);
+      if (isNew) {
+        std::string text;
+        llvm::raw_string_ostream(text) << type;
+        it->second = llvm::xxh3_64bits(text);
+      }
+      numbers.push_back(it->second);
+    }
+  });
+  return llvm::utohexstr(llvm::xxh3_64bits(ArrayRef(
+                             reinterpret_cast<const uint8_t *>(numbers.data()),
+                             numbers.size() * sizeof(uint64_t))),
+                         /*LowerCase=*/true, /*Width=*/16);
+}
+
+static void setPlan(ModuleOp module, const Plan &plan) {
+  module->setAttr(kPlanAttr,
+                  StringAttr::get(module.getContext(), toJson(plan).dump()));
+}
+
+static InFlightDiagnostic emitAt(ModuleOp module, StringRef file,
+                                 const system::TextPlace &place) {
+  return emitError(
+      FileLineColLoc::get(module.getContext(), file, place.line, place.column));
+}
+
+void beginPlan(ModuleOp module, const Cluster &cluster) {
+  Plan plan;
+  plan.step = checksumOfStep(module);
+  plan.cluster = checksumOf(nlohmann::ordered_json(cluster.toJson()));
+  setPlan(module, plan);
+}
+
+LogicalResult setGivenPlan(ModuleOp module, const Cluster &cluster,
+                           StringRef file, StringRef text) {
+  Plan plan;
+  try {
+    plan = parsePlan(text);
+  } catch (const system::JsonError &error) {
+    return emitAt(module, file, system::placeOf(text, error.getOffset()))
+           << error.what();
+  }
+  Plan own = getPlan(module);
+  // Nothing else has a place of its own.
+  system::TextPlace top{1, 1};
+  if (plan.step != own.step)
+    return emitAt(module, file, top)
+           << "is the plan of another step, " << plan.step << ", and this is "
+           << own.step;
+  if (plan.cluster != own.cluster)
+    return emitAt(module, file, top)
+           << "is a plan for another cluster, " << plan.cluster
+           << ", and this is " << own.cluster;
+  auto count = int64_t(cluster.devices.size());
+  for (const Plan::Devices &devices : plan.devices)
+    for (const std::vector<int64_t> &group : devices.groups)
+      for (int64_t device : group)
+        if (device >= count)
+          return emitAt(module, file, devices.place)
+                 << "decisions.devices." << devices.taskGraph << ": device "
+                 << device << " of a cluster of " << count;
+  Builder builder(module.getContext());
+  module->setAttr(kGivenPlanAttr, builder.getStrArrayAttr({file, text}));
+  return success();
+}
+
+static StringRef getPart(ModuleOp module, unsigned part) {
+  auto given = module->getAttrOfType<ArrayAttr>(kGivenPlanAttr);
+  return given ? cast<StringAttr>(given[part]).getValue() : StringRef();
+}
+
+std::optional<Plan> getGivenPlan(ModuleOp module) {
+  if (!module->hasAttr(kGivenPlanAttr))
+    return std::nullopt;
+  return parsePlan(getPart(module, 1));
+}
+
+Plan getPlan(ModuleOp module) {
+  auto text = module->getAttrOfType<StringAttr>(kPlanAttr);
+  return text ? parsePlan(text.getValue()) : Plan();
+}
+
+void addToPlan(ModuleOp module, llvm::function_ref<void(Plan &)> add) {
+  // Passes alone, as of whale-opt, make no plan.
+  if (!module->hasAttr(kPlanAttr))
+    return;
+  Plan plan = getPlan(module);
+  add(plan);
+  setPlan(module, plan);
+}
+
+LogicalResult checkPlannedNames(ModuleOp module, ArrayRef<StringRef> names) {
+  std::optional<Plan> plan = getGivenPlan(module);
+  if (!plan || plan->devices.empty())
+    return success();
+  for (StringRef name : names)
+    if (llvm::none_of(plan->devices, [&](const Plan::Devices &each) {
+          return each.taskGraph == name;
+        }))
+      return emitPlanError(module, plan->devices.front().place)
+             << "decisions.devices: has none for task graph '" << name << "'";
+  return success();
+}
+
+InFlightDiagnostic emitPlanError(ModuleOp module,
+                                 const system::TextPlace &place) {
+  return emitAt(module, getPart(module, 0), place);
+}
+
+} // namespace whale
