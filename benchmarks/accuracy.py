@@ -106,7 +106,7 @@ def run(case: Case, seconds: float) -> None:
     )
     params = workload.init(jax.random.key(0))
     state = workload.optimizer.init(params)
-    times = []
+    times: list[float] = []
     params, state, loss = step(params, state, workload.batch)
     loss.block_until_ready()
     end = time.perf_counter() + seconds

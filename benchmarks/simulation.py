@@ -58,10 +58,11 @@ def simulate(name: str, folder: pathlib.Path) -> None:
     text.write_text(lower(run))
     file.write_text(json.dumps(run.cluster))
     compiled = [f"--cluster={file}", "--target=none", "-o", program]
-    for words in (
+    commands: tuple[list[str | pathlib.Path], ...] = (
         [TOOLS / "whale-compile", text, *compiled],
         [TOOLS / "whale-sim", program, f"--html={folder / 'report.html'}"],
-    ):
+    )
+    for words in commands:
         subprocess.run(words, check=True, capture_output=True)
 
 

@@ -15,10 +15,11 @@
 
 #include "whale/Planner/Plan.h"
 
+#include "whale/System/Json.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"
 
 #include <set>
@@ -370,7 +371,8 @@ Plan PlanReader::read(const JsonField &file) {
     }
   if (std::optional<JsonField> devices = decisions.get("devices"))
     for (const auto &[name, each] : devices->members())
-      plan.devices.push_back({name, groups(each), placeOf(each)});
+      plan.devices.push_back(
+          {system::bytesFromUtf8(name), groups(each), placeOf(each)});
   if (std::optional<JsonField> list = decisions.get("shares"))
     for (const JsonField &each : list->list())
       plan.shares.push_back(shares(each));
@@ -383,79 +385,6 @@ Plan PlanReader::read(const JsonField &file) {
 Plan parsePlan(std::string_view text) {
   system::JsonValue file = system::readJson(text);
   return PlanReader(text).read(JsonField(file, ""));
-}
-
-//===----------------------------------------------------------------------===//
-// Comparison
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Two lists of one kind of decision: `nameOf` says which of them one is,
-/// `describe` what it says.
-template <typename T, typename Name, typename Describe>
-void compareLists(std::vector<std::string> &lines, const std::vector<T> &one,
-                  const std::vector<T> &other, Name nameOf, Describe describe) {
-  for (size_t i = 0; i < std::max(one.size(), other.size()); ++i) {
-    if (i < one.size() && i < other.size() && one[i] == other[i])
-      continue;
-    std::string left = i < one.size() ? describe(one[i]) : "none";
-    std::string right = i < other.size() ? describe(other[i]) : "none";
-    lines.push_back(nameOf(i < one.size() ? one[i] : other[i], i) + ": " +
-                    left + " | " + right);
-  }
-}
-} // namespace
-
-std::vector<std::string> comparePlans(const Plan &one, const Plan &other) {
-  std::vector<std::string> lines;
-  auto number = [](llvm::StringRef what) {
-    return [what](const auto &, size_t i) {
-      return (what + " " + llvm::Twine(i)).str();
-    };
-  };
-  if (one.step != other.step)
-    lines.push_back("the steps are different ones");
-  if (one.cluster != other.cluster)
-    lines.push_back("the clusters are different ones");
-  compareLists(lines, one.cuts, other.cuts, number("begin of stage"),
-               [](const Plan::Cut &cut) {
-                 return "operation " + std::to_string(cut.begin);
-               });
-  compareLists(
-      lines, one.devices, other.devices,
-      [](const Plan::Devices &each, size_t) {
-        return "devices of '" + each.taskGraph + "'";
-      },
-      [](const Plan::Devices &each) { return Json(each.groups).dump(); });
-  compareLists(
-      lines, one.shares, other.shares,
-      [](const PlannedShares &each, size_t) {
-        return "shares of devices " + Json(each.devices).dump();
-      },
-      [](const PlannedShares &each) {
-        Json json = toJson(each);
-        json.erase("devices");
-        return json.dump();
-      });
-  for (size_t i = 0; i < std::min(one.pipelines.size(), other.pipelines.size());
-       ++i)
-    compareLists(
-        lines, one.pipelines[i].steps, other.pipelines[i].steps,
-        [&](const auto &, size_t stage) {
-          return llvm::formatv("pipeline {0}, {1} | {2}, stage {3}", i,
-                               stringifyScheduleKind(one.pipelines[i].kind),
-                               stringifyScheduleKind(other.pipelines[i].kind),
-                               stage)
-              .str();
-        },
-        [](const std::vector<ScheduleStep> &steps) {
-          return listSteps(steps);
-        });
-  if (one.pipelines.size() != other.pipelines.size())
-    lines.push_back(llvm::formatv("pipelines: {0} | {1}", one.pipelines.size(),
-                                  other.pipelines.size())
-                        .str());
-  return lines;
 }
 
 } // namespace whale

@@ -14,6 +14,7 @@
 
 #include "whale/Transforms/Plans.h"
 
+#include "whale/System/Json.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringExtras.h"
@@ -47,8 +48,8 @@ static std::string checksumOfStep(ModuleOp module) {
 }
 
 static void setPlan(ModuleOp module, const Plan &plan) {
-  module->setAttr(kPlanAttr,
-                  StringAttr::get(module.getContext(), toJson(plan).dump()));
+  module->setAttr(kPlanAttr, StringAttr::get(module.getContext(),
+                                             system::printJson(toJson(plan))));
 }
 
 static InFlightDiagnostic emitAt(ModuleOp module, StringRef file,

@@ -8,6 +8,7 @@
 
 #include "Module.h"
 #include "Text.h"
+#include "whale/Report/PlanDiff.h"
 #include "whale/Report/PlanPage.h"
 #include "whale/Report/PlanText.h"
 #include "whale/Report/Waste.h"
@@ -25,6 +26,13 @@ void whale::python::bindReport(nb::module_ &module) {
   module.def(
       "plan_page", [](const std::string &plan) { return makePlanPage(plan); },
       nb::arg("plan"), "A plan, given as JSON, as one page of HTML.");
+  module.def(
+      "compare_plans",
+      [](const std::string &one, const std::string &other) {
+        return comparePlans(one, other);
+      },
+      nb::arg("one"), nb::arg("other"),
+      "What differs between two plans, given as JSON, a line each.");
   module.def(
       "idle_devices",
       [](const std::string &plan) { return findIdleDevices(plan); },

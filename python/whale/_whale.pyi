@@ -147,6 +147,9 @@ def idle_devices(plan: str) -> list[str]:
     """Of a plan, given as JSON, a text about each group of devices with no
     work, or little."""
 
+def compare_plans(one: str, other: str) -> list[str]:
+    """What differs between two plans, given as JSON, a line each."""
+
 def plan_page(plan: str) -> str:
     """A plan, given as JSON, as one page of HTML."""
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import jax
 from jax._src import config as jax_config
 
-from whale import clusters, config, strategies
+from whale import clusters, compiler, config, strategies
 from whale.answers import StepAnswers
 from whale.arguments import Argument
 from whale.array import array_class
@@ -45,6 +45,7 @@ def jit(
     in_axes: Any = None,
     feedback: Mapping[int, int] | None = None,
     own_ranks: bool = False,
+    plan: compiler.PlanLike | None = None,
 ) -> Any:
     """Compiles a training step for a cluster, as `jax.jit` does for a device.
 
@@ -76,6 +77,9 @@ def jit(
             connections, and memory as large as the largest step needs, and
             follow one another. True gives this one its own, to run beside
             others.
+        plan: what is carried out in place of what would be decided: a plan
+            (``step.plan``, ``wh.explain``, edited or not), or the path of a
+            file that has one. docs/planner.md shows it.
 
     Returns:
         A function that takes and returns what `function` does. Its
@@ -96,6 +100,7 @@ def jit(
         in_axes,
         feedback,
         own_ranks,
+        plan,
     )
     if function is None:
         return functools.partial(Jit, options=options)

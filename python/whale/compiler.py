@@ -16,7 +16,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from whale import files
@@ -29,9 +29,14 @@ _GRACE_SECONDS = 0.5
 _TAIL_LINES = 20
 # How a line begins that says which pass does.
 _PASS = b'{"pass":"'
+# A byte of a name that is no UTF-8, as os.fsdecode has it.
+_BYTE = re.compile("[\udc80-\udcff]")
 # Of a stack that is printed without symbols.
 _FRAME = re.compile(r" *#?\d+ +\S+ +0x|Stack dump without symbol names")
 
+
+PlanLike = Mapping[str, Any] | str | os.PathLike[str]
+"""A plan, or the path of a file that has it as JSON."""
 
 EXPLANATIONS = ("summary", "memory", "all")
 """What `compile` may be asked to explain."""
@@ -43,6 +48,7 @@ def compile(
     path: str,
     *,
     target: str,
+    plan: PlanLike | None = None,
     dump_phases_to: str = "",
     explain: str = "",
     on_pass: Callable[[str], None] = lambda name: None,
@@ -50,8 +56,9 @@ def compile(
     """Compiles annotated StableHLO into the program directory `path`.
 
     `cluster` is a cluster file's path, its text, or a number of CPU ranks;
-    `on_pass` is called with the name of each pass that begins. Returns the
-    lines of warnings, and of what `explain` asks for.
+    `plan` is what is carried out, else all is decided; `on_pass` is called with
+    the name of each pass that begins. Returns the lines of warnings, and of
+    what `explain` asks for.
 
     Raises:
         CompileError: with the compiler's diagnostics, or what ended it.
@@ -62,23 +69,42 @@ def compile(
         options.append(f"--dump-phases-to={os.path.abspath(dump_phases_to)}")
     if explain:
         options.append(f"--explain={explain}")
-    said = _compile(text, cluster, options, on_pass)
+    said = _compile(text, cluster, options, on_pass, plan)
     # Where this process ignores the ends of its children, none has a status.
     if not os.path.exists(os.path.join(path, "manifest.json")):
         raise CompileError(_describe_end(said))
     return said.notes
 
 
-def plan(text: str, cluster: str, target: str) -> dict[str, Any]:
-    """What `compile` would decide; no code is generated, and nothing written.
+def plan(
+    text: str, cluster: str, target: str, given: PlanLike | None = None
+) -> dict[str, Any]:
+    """What `compile` would decide, or carry out of the plan that is `given`;
+    no code is generated, and nothing written.
 
     Raises: as `compile`.
     """
     options = [f"--target={target}", "--explain=json"]
-    said = _compile(text, cluster, options, lambda name: None)
+    said = _compile(text, cluster, options, lambda name: None, given)
     if said.plan is None:
         raise CompileError(_describe_end(said))
     return said.plan
+
+
+def plan_text(plan: PlanLike) -> str:
+    """The JSON of a plan, a value in a line, so that messages can name it.
+
+    Raises:
+        ValueError: where the file cannot be read.
+    """
+    if isinstance(plan, Mapping):
+        text = json.dumps(plan, ensure_ascii=False, indent=1)
+        return _BYTE.sub(lambda m: f"\\\\x{ord(m[0]) - 0xDC00:02X}", text)
+    try:
+        with open(plan, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError as error:
+        raise ValueError(f"plan: cannot read {plan}: {error}") from None
 
 
 @dataclasses.dataclass
@@ -100,6 +126,7 @@ def _compile(
     cluster: str,
     options: list[str],
     on_pass: Callable[[str], None],
+    plan: PlanLike | None,
 ) -> _Said:
     """Runs the compiler, and raises what it says is wrong."""
     options = [
@@ -110,7 +137,14 @@ def _compile(
         "--callbacks",
         *options,
     ]
+    # A file is named in messages.
+    if isinstance(plan, (str, os.PathLike)):
+        options.append(f"--plan={os.path.abspath(plan)}")
+    elif plan is not None:
+        options.append("--plan=plan.json")
     with files.ScratchDirectory() as place:
+        if isinstance(plan, Mapping):
+            _write(place, "plan.json", plan_text(plan))
         # A cluster may be longer than an argument of a command.
         _write(place, "options", "\n".join(map(_quoted, options)))
         _write(place, "step.mlir", text)

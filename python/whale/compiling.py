@@ -15,6 +15,7 @@ def compile(
     *,
     target: str,
     name: str,
+    plan: compiler.PlanLike | None = None,
     dump_phases_to: str = "",
     explain: str = "",
 ) -> None:
@@ -26,6 +27,7 @@ def compile(
         path: where it goes; does not exist.
         target: as of ``whale-compile``.
         name: of the step, for the progress.
+        plan: what is carried out; as of `wh.jit`.
         dump_phases_to: as of `Lowered.compile`; the cache is left out then.
         explain: as of `compiler.compile`; likewise.
 
@@ -35,7 +37,8 @@ def compile(
     is_kept = not dump_phases_to and not explain and cache.directory()
     key = ""
     if is_kept:
-        parts = (VERSION, target, clusters.cluster_text(cluster), text)
+        given = "" if plan is None else compiler.plan_text(plan)
+        parts = (VERSION, target, clusters.cluster_text(cluster), text, given)
         key = cache.key_of(parts, compiler.PATH)
         said = cache.fetch(key, path)
         if said is not None:
@@ -47,6 +50,7 @@ def compile(
             clusters.cluster_argument(cluster),
             path,
             target=target,
+            plan=plan,
             dump_phases_to=dump_phases_to,
             explain=explain,
             on_pass=on_pass,

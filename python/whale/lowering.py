@@ -92,6 +92,7 @@ class Lowered:
         self._target = options.target or "cpu"
         self._says_target = options.target is not None
         self._own_ranks = options.own_ranks
+        self._plan = options.plan
         self._arguments = tuple(arguments)
         self._owner = owner
         self._functions = functions
@@ -170,6 +171,7 @@ class Lowered:
                 path,
                 target=self._target,
                 name=self.name,
+                plan=self._plan,
                 dump_phases_to=dump_phases_to,
                 explain=explain,
             )
@@ -178,6 +180,7 @@ class Lowered:
             clusters.cluster_text(cluster),
             self._target,
             jax.__version__,
+            "" if self._plan is None else compiler.plan_text(self._plan),
         )
         distributed.share_program(
             path, self._text, options, write, self._describe()
@@ -220,7 +223,10 @@ class Lowered:
         )
         return Plan(
             compiler.plan(
-                self._text, clusters.cluster_argument(cluster), self._target
+                self._text,
+                clusters.cluster_argument(cluster),
+                self._target,
+                self._plan,
             )
         )
 

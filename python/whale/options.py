@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from whale import clusters
+from whale import clusters, compiler
 from whale.parameters import Argnames, Argnums
 
 TARGETS = ("cpu", "cuda", "none")
@@ -31,12 +32,19 @@ class Options:
     in_axes: Any
     feedback: Mapping[int, int] | None
     own_ranks: bool
+    plan: compiler.PlanLike | None
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:
             raise ValueError(
                 f"target must be one of {', '.join(TARGETS)}, not "
                 f"{self.target!r}"
+            )
+        if self.plan is not None and not isinstance(
+            self.plan, (Mapping, str, os.PathLike)
+        ):
+            raise TypeError(
+                f"plan: expected a plan, or a file's path, not {self.plan!r}"
             )
         for what, batch in (
             ("batch_argnums", self.batch_argnums),

@@ -7,16 +7,12 @@ compilation does, and stops before code is generated.
 
 from __future__ import annotations
 
-import json
+import copy
 import os
-import re
 from collections.abc import Callable
 from typing import Any
 
-from whale import native
-
-# A byte of a name that is no UTF-8, as os.fsdecode has it.
-_BYTE = re.compile("[\udc80-\udcff]")
+from whale import compiler, native
 
 
 class Plan(dict[str, Any]):
@@ -63,9 +59,25 @@ class Plan(dict[str, Any]):
     def _repr_html_(self) -> str:
         return self.to_html()
 
+    def edited(self, **decisions: Any) -> Plan:
+        """A copy with other decisions, for the ``plan`` of `wh.jit`.
+
+        Args:
+            **decisions: those of ``plan["decisions"]`` that are replaced, as
+                ``cuts=[0, 40]``; None leaves one to the planner.
+        """
+        kept = {**self["decisions"], **decisions}
+        kept = {name: one for name, one in kept.items() if one is not None}
+        return Plan({**self, "decisions": copy.deepcopy(kept)})
+
+    def compare(self, other: Plan) -> list[str]:
+        """What differs from another plan of the step, a line each: this one's
+        decision, and the other's; last the seconds of a step and the bytes of
+        the fullest device, as expected."""
+        return native.extension().compare_plans(self._text(), other._text())
+
     def _text(self) -> str:
-        text = json.dumps(self, ensure_ascii=False)
-        return _BYTE.sub(lambda m: f"\\\\x{ord(m[0]) - 0xDC00:02X}", text)
+        return compiler.plan_text(self)
 
 
 def explain(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:

@@ -88,10 +88,12 @@ def test_same_bits(tmp_path: pathlib.Path, strategy: str) -> None:
 
 def test_a_switch(tmp_path: pathlib.Path) -> None:
     """The state goes from GPU to GPU, with the bits that go by the host."""
+    strategies = ("replicate", "split")
+    for strategy in strategies:
+        (tmp_path / strategy).mkdir()
     program, other = (
-        compile_(folder, strategy, n=500, target="cuda-test")
-        for strategy in ("replicate", "split")
-        if not (folder := tmp_path / strategy).mkdir()
+        compile_(tmp_path / strategy, strategy, n=500, target="cuda-test")
+        for strategy in strategies
     )
     steps = ["--steps=5", f"--switch=2:{other}", f"--switch=4:{program}"]
     host = run(

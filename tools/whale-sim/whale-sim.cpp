@@ -9,9 +9,11 @@
 //   whale-sim OUT.whale [--cluster=C.json] [--json] [--trace=T.json] [--html=R]
 //   whale-sim --calibrate [--ranks=N] [--emit-cluster]
 //   whale-sim OUT.whale --compare MORE.whale... [--cluster=C.json]...
+//   whale-sim --explain-diff A.whale B.whale
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Report/PlanDiff.h"
 #include "whale/Sim/Calibrate.h"
 #include "whale/Sim/Simulate.h"
 #include "whale/System/Error.h"
@@ -24,6 +26,7 @@
 #include <CLI/Formatter.hpp>
 
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 using namespace whale;
 using namespace whale::sim;
@@ -31,7 +34,7 @@ using namespace whale::sim;
 namespace {
 struct Options {
   std::string program, trace, page;
-  std::vector<std::string> clusters, more;
+  std::vector<std::string> clusters, more, differing;
   bool isJson = false, calibrates = false, emitsCluster = false;
   int64_t ranks = 1;
   std::string collectives = "own";
@@ -72,7 +75,30 @@ static void measure(const Options &options) {
                                      : describeCalibration(cluster));
 }
 
+/// What two programs decide otherwise, and what a step of each takes.
+static void explainDifference(const Options &options) {
+  std::vector<Simulation> simulations;
+  std::vector<std::string> names;
+  LoadedProgram one = load(options.differing[0]),
+                other = load(options.differing[1]);
+  for (const LoadedProgram *program : {&one, &other})
+    simulateAll(*program, options, simulations, names);
+  std::vector<std::string> lines =
+      comparePlans(one.program.plan, other.program.plan);
+  if (options.isJson) {
+    std::cout << nlohmann::json(lines).dump(1) << "\n";
+    return;
+  }
+  if (lines.empty())
+    lines.emplace_back("both plans decide the same");
+  for (const std::string &line : lines)
+    std::cout << line << "\n";
+  std::cout << "\n" << compare(simulations, names);
+}
+
 static void run(const Options &options) {
+  if (!options.differing.empty())
+    return explainDifference(options);
   if (options.calibrates && options.program.empty())
     return measure(options);
   if (options.program.empty())
@@ -149,6 +175,12 @@ int main(int argc, char **argv) {
   app.add_option("--compare", options.more,
                  "Other programs: all of them in one table, the fastest first")
       ->type_name("MORE.whale");
+  app.add_option("--explain-diff", options.differing,
+                 "What the plans of two programs decide otherwise, and what a "
+                 "step of each takes")
+      ->type_name("A.whale B.whale")
+      ->expected(2)
+      ->excludes("program");
   app.add_flag("--json", options.isJson, "Print JSON (docs/simulator.md)");
   app.add_option("--trace", options.trace,
                  "Write a trace for Perfetto, of the first program")

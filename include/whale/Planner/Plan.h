@@ -105,7 +105,8 @@ struct Plan {
   bool operator==(const Plan &other) const = default;
 };
 
-/// Returns a plan's decisions as a JSON object.
+/// Returns a plan's decisions as a JSON object, which system::printJson prints:
+/// names are bytes.
 nlohmann::ordered_json toJson(const Plan &plan);
 
 /// Reads the text of what toJson returns, or of an object that has it as its
@@ -118,9 +119,6 @@ Plan parsePlan(std::string_view text);
 /// Returns the checksum of what follows from decisions, as it was read from a
 /// text; whatever order members have there.
 std::string checksumOf(const nlohmann::ordered_json &value);
-
-/// What differs between two plans, a line each; empty if nothing does.
-std::vector<std::string> comparePlans(const Plan &one, const Plan &other);
 
 } // namespace whale
 

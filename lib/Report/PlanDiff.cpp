@@ -1,0 +1,144 @@
+//===- PlanDiff.cpp - What differs between two plans ----------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Both plans become lists of named decisions; what they say under one name is
+// compared as text. Cost: linear in the plans, times a logarithm.
+//
+//===----------------------------------------------------------------------===//
+
+#include "whale/Report/PlanDiff.h"
+
+#include "whale/Report/TextTable.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace whale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// In the order in which they are told.
+using Named = std::vector<std::pair<std::string, std::string>>;
+
+const Json &memberOf(const Json &json, const char *name) {
+  static const Json none;
+  auto it = json.find(name);
+  return it == json.end() ? none : *it;
+}
+
+/// The lists of devices as "0,1 and 2,3".
+std::string describeGroups(const Json &groups) {
+  std::string text;
+  for (const Json &group : groups) {
+    text += text.empty() ? "" : " and ";
+    std::string list = group.dump();
+    text += list.substr(1, list.size() - 2);
+  }
+  return text;
+}
+
+Named decisionsOf(const Json &plan) {
+  const Json &decisions = memberOf(plan, "decisions");
+  Named named;
+  auto add = [&](std::string name, std::string says) {
+    named.emplace_back(std::move(name), std::move(says));
+  };
+  for (const char *name : {"step", "cluster"})
+    if (const Json &sum = memberOf(decisions, name); !sum.is_null())
+      add(name, sum.get<std::string>());
+  size_t stage = 0;
+  for (const Json &cut : memberOf(decisions, "cuts"))
+    add("begin of stage " + std::to_string(stage++), "operation " + cut.dump());
+  for (const auto &[name, groups] : memberOf(decisions, "devices").items())
+    add("devices of '" + name + "'", describeGroups(groups));
+  for (const Json &each : memberOf(decisions, "shares")) {
+    // Members in one order, whoever wrote them.
+    auto shares = nlohmann::json::parse(each.dump());
+    shares.erase("devices");
+    add("shares of devices " + describeGroups(memberOf(each, "devices")),
+        shares.dump());
+  }
+  size_t number = 0;
+  for (const Json &pipeline : memberOf(decisions, "pipelines")) {
+    std::string name = "pipeline " + std::to_string(number++);
+    add(name, memberOf(pipeline, "kind").get<std::string>());
+    stage = 0;
+    for (const Json &steps : memberOf(pipeline, "stages"))
+      add(name + ", stage " + std::to_string(stage++),
+          steps.get<std::string>());
+  }
+  return named;
+}
+
+/// What follows, of all that both plans say.
+std::vector<std::string> compareResults(const Json &one, const Json &other) {
+  std::vector<std::string> lines;
+  auto add = [&](const char *name, auto numberOf, auto describe) {
+    double left = numberOf(one), right = numberOf(other);
+    if (left > 0 && right > 0)
+      lines.push_back(std::string(name) + ": " + describe(left) + " | " +
+                      describe(right));
+  };
+  add(
+      "seconds of a step",
+      [](const Json &plan) {
+        const Json &seconds = memberOf(plan, "step_time_s");
+        return seconds.is_number() ? seconds.get<double>() : 0;
+      },
+      [](double seconds) { return describeSeconds(seconds); });
+  add(
+      "memory of the fullest device",
+      [](const Json &plan) {
+        double most = 0;
+        for (const Json &device : memberOf(plan, "devices"))
+          if (const Json &bytes = memberOf(device, "peak_memory_bytes");
+              bytes.is_number())
+            most = std::max(most, bytes.get<double>());
+        return most;
+      },
+      [](double bytes) { return withPrefix(bytes, "B"); });
+  add(
+      "values that are exchanged",
+      [](const Json &plan) {
+        double sum = 0;
+        for (const auto &[kind, total] : memberOf(plan, "collectives").items())
+          sum += memberOf(total, "bytes").get<double>();
+        return sum;
+      },
+      [](double bytes) { return withPrefix(bytes, "B"); });
+  return lines;
+}
+
+} // namespace
+
+std::vector<std::string> comparePlans(std::string_view one,
+                                      std::string_view other) {
+  Json left = Json::parse(one), right = Json::parse(other);
+  Named ofLeft = decisionsOf(left), ofRight = decisionsOf(right);
+  auto find = [](const Named &list, const std::string &name) {
+    return std::ranges::find(list, name, &Named::value_type::first);
+  };
+  std::vector<std::string> lines;
+  for (const auto &[name, says] : ofLeft) {
+    auto it = find(ofRight, name);
+    if (it == ofRight.end() || it->second != says)
+      lines.push_back(name + ": " + says + " | " +
+                      (it == ofRight.end() ? "none" : it->second));
+  }
+  for (const auto &[name, says] : ofRight)
+    if (find(ofLeft, name) == ofLeft.end())
+      lines.push_back(name + ": none | " + says);
+  if (!lines.empty())
+    for (std::string &line : compareResults(left, right))
+      lines.push_back(std::move(line));
+  return lines;
+}
+
+} // namespace whale
