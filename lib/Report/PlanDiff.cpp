@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdio>
 
 namespace whale {
 namespace {
@@ -29,6 +30,8 @@ using Named = std::vector<std::pair<std::string, std::string>>;
 
 const Json &memberOf(const Json &json, const char *name) {
   static const Json none;
+  if (!json.is_object())
+    return none;
   auto it = json.find(name);
   return it == json.end() ? none : *it;
 }
@@ -41,6 +44,55 @@ std::string describeGroups(const Json &groups) {
     std::string list = group.dump();
     text += list.substr(1, list.size() - 2);
   }
+  return text;
+}
+
+std::string describePercent(double part) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "%.3g %%", part * 100);
+  return text;
+}
+
+double secondsOf(const Json &cost) {
+  const Json &seconds = cost.is_object() ? memberOf(cost, "seconds") : cost;
+  return seconds.is_number() && seconds.get<double>() > 0
+             ? seconds.get<double>()
+             : 1;
+}
+
+/// The parts of a group's work that its devices take, and the largest that
+/// there is memory for where that is not all.
+std::string describeParts(const Json &groups) {
+  std::string text;
+  for (const Json &group : groups) {
+    text += text.empty() ? "" : " and ";
+    const Json list = group.is_array() ? group : Json::array({group});
+    double sum = 0;
+    for (const Json &cost : list)
+      sum += 1 / secondsOf(cost);
+    std::string parts;
+    for (const Json &cost : list) {
+      parts += (parts.empty() ? "" : ", ") +
+               describePercent(1 / secondsOf(cost) / sum);
+      if (const Json &most = memberOf(cost, "most"); most.is_number())
+        parts += " (at most " + describePercent(most.get<double>()) + ")";
+    }
+    text += parts;
+  }
+  return text;
+}
+
+std::string describeShares(const Json &shares) {
+  std::string text = describeParts(memberOf(shares, "batch"));
+  if (const Json &replicas = memberOf(shares, "replicas"); !replicas.is_null())
+    text += "; groups " + describeParts(Json::array({replicas}));
+  for (const auto &[pieces, costs] : memberOf(shares, "inner").items())
+    text += "; of " + pieces + " pieces " + describeParts(costs);
+  if (const Json &other = memberOf(shares, "other_inner"); !other.is_null())
+    text += "; inside of groups " + describeParts(other);
+  if (const Json &moments = memberOf(shares, "moments"); !moments.is_null())
+    text += "; micro-batches of " + moments.dump() + ", which repeat after " +
+            memberOf(shares, "period").dump();
   return text;
 }
 
@@ -58,13 +110,9 @@ Named decisionsOf(const Json &plan) {
     add("begin of stage " + std::to_string(stage++), "operation " + cut.dump());
   for (const auto &[name, groups] : memberOf(decisions, "devices").items())
     add("devices of '" + name + "'", describeGroups(groups));
-  for (const Json &each : memberOf(decisions, "shares")) {
-    // Members in one order, whoever wrote them.
-    auto shares = nlohmann::json::parse(each.dump());
-    shares.erase("devices");
+  for (const Json &each : memberOf(decisions, "shares"))
     add("shares of devices " + describeGroups(memberOf(each, "devices")),
-        shares.dump());
-  }
+        describeShares(each));
   size_t number = 0;
   for (const Json &pipeline : memberOf(decisions, "pipelines")) {
     std::string name = "pipeline " + std::to_string(number++);

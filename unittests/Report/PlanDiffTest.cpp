@@ -46,8 +46,7 @@ TEST(PlanDiff, SaysBothDecisionsAndWhatFollows) {
                 "begin of stage 1: operation 12 | operation 9",
                 "devices of 'stage0': 0,1 | 0 and 1",
                 "devices of 'stage1': 2,3 | none",
-                "shares of devices 0,1: {\"batch\":[[1,2]]} | "
-                "{\"batch\":[[1,3]]}",
+                "shares of devices 0,1: 66.7 %, 33.3 % | 75 %, 25 %",
                 "pipeline 0, stage 1: F0 B0 | F0",
                 "begin of stage 2: none | operation 20",
                 "devices of 'stage2': none | 3",
