@@ -231,7 +231,7 @@ std::vector<std::vector<int64_t>> PlanReader::groups(const JsonField &field) {
 
 Cost PlanReader::cost(const JsonField &field) {
   // A device that takes no time would take all.
-  constexpr double least = 1e-30, most = 1e30;
+  constexpr double least = 1e-300, most = 1e300;
   Cost cost;
   if (!field.value().is_object()) {
     cost.seconds = field.within(least, most);

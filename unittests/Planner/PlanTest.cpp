@@ -121,7 +121,7 @@ TEST(Plan, ErrorsHaveTheirPlaces) {
          "shares[0].batch[0]: expected a number for each of 2 devices, found "
          "1");
   expect([](Json &plan) { plan["shares"][0]["batch"][1][0] = 0; },
-         "shares[0].batch[1][0]: expected a number from 1e-30 to 1e30, found "
+         "shares[0].batch[1][0]: expected a number from 1e-300 to 1e300, found "
          "0");
   expect([](Json &plan) { plan["shares"][0]["period"] = 4; },
          "shares[0].period: expected at most 3, found 4");
