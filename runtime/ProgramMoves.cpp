@@ -273,6 +273,18 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
       throw Error("process " + std::to_string(process) +
                   " moves other arrays than process 0: " + all[process] +
                   " instead of " + all[0]);
+  // All go by the same way.
+  auto byGpus = std::optional(Ranks::ExchangeWay::Gpus);
+  if (std::ranges::find(moves.ways, byGpus) != moves.ways.end()) {
+    auto refusal = std::make_shared<std::string>();
+    engine.ranks().inTurn(
+        [refusal, &engine, state = state](const AskInterrupted &) {
+          *refusal = engine.ranks().connectExchange();
+        },
+        {}, interrupted);
+    if (!refusal->empty())
+      throw Error(*refusal);
+  }
   // The contents go on; the caller's handles have nothing any more.
   for (const Array &array : arrays)
     array.donate("moved to another program");

@@ -247,6 +247,13 @@ void Place::goRound(Transport &transport, std::atomic<uint64_t> &executed) {
   memory.finish();
 }
 
+std::string Ranks::connectExchange() {
+  rankThreads.wait({});
+  Run turn(*this, /*executor=*/nullptr);
+  gpuTransport->reset();
+  return gpuTransport->connectMessages();
+}
+
 std::vector<Ranks::Shards> Ranks::exchange(std::vector<ArrayMove> moves,
                                            std::vector<Shards> sources,
                                            ExchangeWay way) {
@@ -261,7 +268,8 @@ std::vector<Ranks::Shards> Ranks::exchange(std::vector<ArrayMove> moves,
       move.fromRanks = std::make_shared<RankMap>(
           std::vector<int64_t>(move.from->boxes.size()), 0);
   if (isByGpus) {
-    gpuTransport->connectMessages();
+    if (std::string refusal = gpuTransport->connectMessages(); !refusal.empty())
+      throw Error(refusal);
     firstRank.resize(map().processOf.size());
     std::iota(firstRank.begin(), firstRank.end(), 0);
     for (ArrayMove &move : moves)

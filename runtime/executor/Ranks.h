@@ -182,6 +182,10 @@ public:
   using Shards = std::vector<std::shared_ptr<Buffer>>;
   std::vector<Shards> exchange(std::vector<ArrayMove> moves,
                                std::vector<Shards> sources, ExchangeWay way);
+  /// Makes what an exchange from GPU to GPU needs besides, in a turn.
+  /// Collective. Returns why a process cannot, the same in all: nothing has
+  /// changed then.
+  std::string connectExchange();
   /// What it takes for a rank of this process.
   ExchangeMemory &exchangeMemory(int64_t rank, ExchangeWay way) {
     return way == ExchangeWay::Hosts ? *hostMemory : *gpuMemories[rank];

@@ -81,6 +81,44 @@ TEST(NcclTransportTest, ProcessesMayLackChannels) {
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
+/// Where one of them cannot begin a communicator, all learn of it, and go on
+/// with those that they have; the next one is made.
+TEST(NcclTransportTest, ProcessesRefuseTogether) {
+  Machine machine({.gpus = 2, .failingCommunicator = 2});
+  std::barrier all(2);
+  std::vector<std::string> given(2), refusals(2);
+  std::vector<std::thread> processes;
+  for (int process : {0, 1})
+    processes.emplace_back([&, process] {
+      std::vector<std::shared_ptr<cuda::Gpu>> gpus(2);
+      gpus[process] = std::make_shared<cuda::Gpu>(machine.libraries(), process);
+      auto exchange = [&, process](const std::string &mine) {
+        given[process] = mine;
+        all.arrive_and_wait();
+        std::vector<std::string> copy = given;
+        all.arrive_and_wait();
+        return copy;
+      };
+      auto transport = createNcclTransport(machine.libraries(), gpus, exchange);
+      // In another order, so that messages have a communicator of their own.
+      Collective returning = makeSend(1, 0);
+      returning.groups = {{1, 0}};
+      transport->addChannels(programOf(2, {returning}).channels, 1);
+      refusals[process] = transport->connectMessages();
+      EXPECT_FALSE(transport->aborted());
+      EXPECT_EQ(transport->connectMessages(), "");
+      transport->settle();
+    });
+  for (std::thread &process : processes)
+    process.join();
+  EXPECT_NE(refusals[0].find("ncclCommInitRankConfig"), std::string::npos)
+      << refusals[0];
+  EXPECT_EQ(refusals[0], refusals[1]);
+  EXPECT_EQ(machine.aborted, 1);
+  EXPECT_EQ(machine.destroyed, 2 + 2);
+  EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
+}
+
 /// A transport with the machine that its ranks are on, in threads of one
 /// process: brings the buffers to the GPUs and back. What NCCL does not carry
 /// goes through the host.

@@ -86,6 +86,9 @@ struct MachineOptions {
   /// The group of sends and receives, counted from 0 as they begin, in which
   /// the communicator fails; none if negative.
   int64_t failingGroup = -1;
+  /// The communicator, counted from 0 as ranks begin them, that none is begun
+  /// of; none if negative.
+  int64_t failingCommunicator = -1;
   /// Whether cuBLASLt has no algorithm with an epilogue.
   bool refusesEpilogues = false;
   /// Whether it has none for 8-bit elements.
@@ -263,6 +266,7 @@ public:
   int64_t launches = 0, groups = 0, graphLaunches = 0;
   /// Communicators of NCCL that were aborted, and those that were destroyed.
   int64_t aborted = 0, destroyed = 0;
+  int64_t begunCommunicators = 0;
   /// Also those that are gone: clocks know them by number.
   size_t madeStreams = 0;
 

@@ -144,6 +144,8 @@ NcclStatus commInitRankConfig(Communicator *handle, int ranks,
                 kNcclInvalidArgument);
   if (currentGpu() < 0 || rank < 0 || rank >= ranks)
     return fail("a communicator of no GPU, or no rank", kNcclInvalidArgument);
+  if (machine.begunCommunicators++ == machine.options.failingCommunicator)
+    return kNcclInvalidUsage;
   uint64_t number = 0;
   std::memcpy(&number, id.bytes, sizeof(number));
   std::shared_ptr<Ring> ring = rings[number].lock();

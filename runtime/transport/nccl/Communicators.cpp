@@ -112,58 +112,134 @@ void Communicators::reserve(int64_t rank, int64_t bytes) {
   size = bytes;
 }
 
-void Communicators::connect(const Groups &wanted) {
+/// Begins with what a process says that cannot go on.
+static constexpr char refusalMark = '!';
+
+/// What each process says: the lines that `make` puts, or why it cannot. Sets
+/// `refusal` to the first reason of all.
+template <typename Make>
+static std::vector<std::string>
+sayTogether(const Exchange &exchange, std::string &refusal, const Make &make) {
+  std::ostringstream mine;
+  std::string failure;
+  try {
+    make(mine);
+  } catch (const Error &error) {
+    failure = refusalMark + std::string(error.what());
+  }
+  std::vector<std::string> all =
+      exchange(failure.empty() ? mine.str() : failure);
+  for (const std::string &each : all)
+    if (refusal.empty() && each.starts_with(refusalMark))
+      refusal = each.substr(1);
+  return all;
+}
+
+std::string Communicators::connect(const Groups &wanted) {
   Groups groups;
   std::ranges::set_difference(wanted, connected,
                               std::inserter(groups, groups.end()));
-  // Also those that are not complete have to be ended.
-  connected.insert(groups.begin(), groups.end());
-  wereEnded = false;
-  if (!groups.empty() &&
-      std::ranges::any_of(gpus, [](const auto &gpu) { return gpu != nullptr; }))
-    nccl = &cuda::openNccl(libraries);
-  std::ostringstream mine;
-  for (const Group &group : groups) {
-    if (!gpus[group[0]])
-      continue;
-    cuda::CommunicatorId id;
-    check(nccl->getUniqueId.symbol, nccl->getUniqueId.function(&id));
-    mine << nameOf(group) << ' ' << hexOf(id.bytes) << '\n';
-  }
+  std::string refusal;
+  std::vector<std::string> all =
+      sayTogether(exchange, refusal, [&](std::ostream &mine) {
+        if (!groups.empty() && std::ranges::any_of(gpus, [](const auto &gpu) {
+              return gpu != nullptr;
+            }))
+          nccl = &cuda::openNccl(libraries);
+        for (const Group &group : groups) {
+          if (!gpus[group[0]])
+            continue;
+          cuda::CommunicatorId id;
+          check(nccl->getUniqueId.symbol, nccl->getUniqueId.function(&id));
+          mine << nameOf(group) << ' ' << hexOf(id.bytes) << '\n';
+        }
+      });
+  if (!refusal.empty())
+    return refusal;
   std::map<std::string, cuda::CommunicatorId> ids;
-  forEachLine(exchange(mine.str()), [&](const std::string &name,
-                                        const std::string &id) {
+  forEachLine(all, [&](const std::string &name, const std::string &id) {
     for (size_t i = 0; i < sizeof(cuda::CommunicatorId); ++i)
       ids[name].bytes[i] =
           static_cast<char>(std::stoi(id.substr(2 * i, 2), nullptr, 16));
   });
-  for (const Group &group : groups) {
-    if (std::ranges::none_of(
-            group, [&](int64_t rank) { return gpus[rank] != nullptr; }))
-      continue;
-    auto own = ids.find(nameOf(group));
-    if (own == ids.end())
-      throw Error("the process of rank " + std::to_string(group[0]) +
-                  " makes no communicator of the ranks " + nameOf(group));
-    cuda::NcclStatus status = nccl->groupStart.function();
-    std::vector<cuda::Communicator *> places;
-    for (size_t i = 0; i < group.size(); ++i) {
-      if (!gpus[group[i]])
-        continue;
-      gpus[group[i]]->attach();
-      cuda::Communicator &place = ofRank[group[i]][group];
-      places.push_back(&place);
-      cuda::CommunicatorConfig config;
-      keepFirstError(status, nccl->commInitRankConfig.function(
-                                 &place, static_cast<int>(group.size()),
-                                 own->second, static_cast<int>(i), &config));
-    }
-    keepFirstError(status, nccl->groupEnd.function());
-    check(nccl->commInitRankConfig.symbol, status);
-    // None is ready before all have come.
-    for (cuda::Communicator *place : places)
-      ready(*place);
+  std::vector<Group> own;
+  std::ranges::copy_if(groups, std::back_inserter(own), [&](const Group &each) {
+    return std::ranges::any_of(
+        each, [&](int64_t rank) { return gpus[rank] != nullptr; });
+  });
+  // None is ready before all have come: whoever cannot says so before.
+  sayTogether(exchange, refusal, [&](std::ostream &) {
+    if (!own.empty())
+      begin(own.front(), ids);
+  });
+  if (!refusal.empty()) {
+    if (!own.empty())
+      drop(own.front());
+    return refusal;
   }
+  // Also those that are not complete have to be ended.
+  connected.insert(groups.begin(), groups.end());
+  wereEnded = false;
+  for (const Group &group : own) {
+    if (group != own.front())
+      begin(group, ids);
+    for (int64_t rank : group)
+      if (gpus[rank])
+        ready(ofRank[rank].at(group));
+  }
+  return {};
+}
+
+void Communicators::begin(
+    const Group &group,
+    const std::map<std::string, cuda::CommunicatorId> &ids) {
+  auto own = ids.find(nameOf(group));
+  if (own == ids.end())
+    throw Error("the process of rank " + std::to_string(group[0]) +
+                " makes no communicator of the ranks " + nameOf(group));
+  cuda::NcclStatus status = nccl->groupStart.function();
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (!gpus[group[i]])
+      continue;
+    gpus[group[i]]->attach();
+    cuda::CommunicatorConfig config;
+    keepFirstError(status,
+                   nccl->commInitRankConfig.function(
+                       &ofRank[group[i]][group], static_cast<int>(group.size()),
+                       own->second, static_cast<int>(i), &config));
+  }
+  keepFirstError(status, nccl->groupEnd.function());
+  check(nccl->commInitRankConfig.symbol, status);
+}
+
+/// Whether several are aborted at once, as one may have to wait for another
+/// one.
+bool Communicators::abortsInGroups() const {
+  constexpr int groupsAborts = 22200;
+  int version = 0;
+  if (nccl)
+    nccl->getVersion.function(&version);
+  return version >= groupsAborts;
+}
+
+/// Aborts what `begin` has made of a group.
+void Communicators::drop(const Group &group) {
+  bool isGroup = abortsInGroups();
+  if (isGroup)
+    nccl->groupStart.function();
+  for (int64_t rank : group) {
+    if (!gpus[rank])
+      continue;
+    auto made = ofRank[rank].find(group);
+    if (made == ofRank[rank].end())
+      continue;
+    gpus[rank]->attach();
+    if (made->second)
+      nccl->commAbort.function(made->second);
+    ofRank[rank].erase(made);
+  }
+  if (isGroup)
+    nccl->groupEnd.function();
 }
 
 void Communicators::check(const char *function, cuda::NcclStatus status,
@@ -237,12 +313,7 @@ void Communicators::put(int64_t rank, const Group &group,
 }
 
 void Communicators::abandon(std::span<const int64_t> ranks) {
-  // One may have to wait for another one: later versions take all at once.
-  constexpr int groupsAborts = 22200;
-  int version = 0;
-  if (nccl)
-    nccl->getVersion.function(&version);
-  bool isGroup = version >= groupsAborts;
+  bool isGroup = abortsInGroups();
   if (isGroup)
     nccl->groupStart.function();
   for (int64_t rank : ranks)

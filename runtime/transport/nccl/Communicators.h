@@ -42,8 +42,11 @@ public:
 
   /// Makes one for each group that has none, in their order. Collective:
   /// processes give the groups that their ranks are in, and perhaps others.
-  /// Where it throws, those that were made are still to be ended.
-  void connect(const Groups &groups);
+  /// Returns why one of them cannot begin, the same in all: then nothing has
+  /// been made. Where it throws, those that were made are still to be ended.
+  std::string connect(const Groups &groups);
+  /// Whether a group has one; the same in all processes.
+  bool has(const Group &group) const { return connected.contains(group); }
   /// Whether all that were made have been ended.
   bool areEnded() const { return wereEnded; }
   /// Memory of a rank's GPU that one transfer after the other uses, at least so
@@ -86,6 +89,10 @@ private:
   void check(const char *function, cuda::NcclStatus status,
              cuda::Communicator communicator = nullptr,
              std::optional<int64_t> channel = std::nullopt) const;
+  void begin(const Group &group,
+             const std::map<std::string, cuda::CommunicatorId> &ids);
+  void drop(const Group &group);
+  bool abortsInGroups() const;
   bool isReady(cuda::Communicator communicator,
                std::optional<int64_t> channel) const;
   void ready(cuda::Communicator communicator,

@@ -103,10 +103,7 @@ public:
   bool carriesMessages() const override {
     return nccl::sharingOf(everyone, communicators.gpuOfRanks()).empty();
   }
-  void connectMessages() override {
-    hasMessages = true;
-    connect({everyone});
-  }
+  std::string connectMessages() override;
   Ticket start(int64_t rank, int64_t channel, const void *src,
                void *dst) override;
   Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
@@ -136,7 +133,7 @@ private:
   };
 
   Added findChannels(int64_t first, const Channels &channels);
-  void connect(const Groups &groups);
+  std::string connect(const Groups &groups);
   void watchAll();
   void endWatch();
   void prepare(Rank &rank, int64_t first, const Channels &channels);
@@ -190,7 +187,8 @@ int64_t Implementation::addChannels(const Channels &channels, int64_t end) {
     for (std::unique_ptr<Rank> &rank : ranks)
       if (rank)
         prepare(*rank, first, channels);
-    connect(added.groups);
+    if (std::string refusal = connect(added.groups); !refusal.empty())
+      throw Error(refusal);
   } catch (...) {
     numbers.drop(first);
     throw;
@@ -279,13 +277,21 @@ void Implementation::stopIfAborted(Rank &rank) {
   throw Aborted();
 }
 
-void Implementation::connect(const Groups &groups) {
+std::string Implementation::connect(const Groups &groups) {
   try {
-    communicators.connect(groups);
+    return communicators.connect(groups);
   } catch (...) {
     abort();
     throw;
   }
+}
+
+std::string Implementation::connectMessages() {
+  if (communicators.has(everyone))
+    return {};
+  std::string refusal = connect({everyone});
+  hasMessages |= refusal.empty();
+  return refusal;
 }
 
 bool Implementation::settle() {
@@ -323,7 +329,10 @@ void Implementation::reset() {
     groups.insert(added.groups.begin(), added.groups.end());
   if (hasMessages)
     groups.insert(everyone);
-  connect(groups);
+  if (std::string refusal = connect(groups); !refusal.empty()) {
+    abort();
+    throw Error(refusal);
+  }
 }
 
 //===----------------------------------------------------------------------===//

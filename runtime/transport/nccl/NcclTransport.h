@@ -43,8 +43,9 @@ public:
   /// Whether all ranks are on GPUs of their own, of which each can send
   /// messages to each.
   virtual bool carriesMessages() const = 0;
-  /// Makes what messages need, if it is not there; as for channels.
-  virtual void connectMessages() = 0;
+  /// Makes what messages need, if it is not there; as for channels. Returns why
+  /// a process cannot, the same in all: nothing has changed then.
+  virtual std::string connectMessages() = 0;
   /// In place of `wait`: what is put on the stream from now on runs after the
   /// transfer. Returns at once.
   virtual Traffic order(int64_t rank, const Ticket &ticket,
