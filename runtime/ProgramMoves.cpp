@@ -210,6 +210,9 @@ Program::State::moveTable(std::span<const Array> arrays,
   return table;
 }
 
+/// What processes call the preparation of a move.
+static constexpr const char *moveName = "a move of arrays";
+
 std::vector<Array> Program::move(std::span<const Array> arrays,
                                  std::span<const size_t> arguments,
                                  const AskInterrupted &interrupted) const {
@@ -262,9 +265,8 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
     memory.push_back(Buffer::allocate(rest));
     return table->checksum;
   };
-  std::vector<std::string> all =
-      job ? job->together("a move of arrays", prepare)
-          : std::vector<std::string>{prepare()};
+  std::vector<std::string> all = job ? job->together(moveName, prepare)
+                                     : std::vector<std::string>{prepare()};
   if (std::ranges::count(all, all[0]) != std::ssize(all))
     all = job->together("other moves of arrays",
                         [&] { return describeMove(arrays, arguments); });
@@ -289,6 +291,17 @@ std::vector<Array> Program::move(std::span<const Array> arrays,
   for (const Array &array : arrays)
     array.donate("moved to another program");
   return moveInTurn(std::move(moves), interrupted);
+}
+
+void Program::refuseMove(const std::string &why) const {
+  if (!state->options.job)
+    return;
+  try {
+    state->options.job->together(moveName,
+                                 [&]() -> std::string { throw Error(why); });
+  } catch (const Error &) {
+    // The caller says it here.
+  }
 }
 
 std::string Program::describeMove(std::span<const Array> arrays,

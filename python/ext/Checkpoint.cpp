@@ -25,12 +25,12 @@ using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 static void
 save(Checkpointer &checkpointer, int64_t step,
      const std::vector<std::tuple<std::string, std::string, Array>> &leaves,
-     const std::string &extra, const std::string &tree,
-     const std::string &plan) {
+     const std::string &extra, const std::string &tree, const std::string &plan,
+     const std::string &refusal) {
   std::vector<StateLeaf> state;
   for (const auto &[name, key, array] : leaves)
     state.push_back({name, array, key});
-  checkpointer.save(step, state, {extra, tree, plan});
+  checkpointer.save(step, state, {extra, tree, plan, refusal});
 }
 
 /// Name, element type, shape and implementation of keys of each leaf.
@@ -61,7 +61,8 @@ void whale::python::bindCheckpoint(nb::module_ &module) {
           },
           nb::arg("directory"), nb::arg("keep"), nb::arg("job").none())
       .def("save", save, nb::arg("step"), nb::arg("leaves"), nb::arg("extra"),
-           nb::arg("tree"), nb::arg("plan"), Unlocked())
+           nb::arg("tree"), nb::arg("plan"), nb::arg("refusal") = "",
+           Unlocked())
       .def("restore", &Checkpointer::restore, nb::arg("step").none(),
            Unlocked())
       .def("latest", &Checkpointer::latest, Unlocked())

@@ -90,11 +90,23 @@ static Array gather(const Program &program, const Array &array,
   return whole;
 }
 
+/// Takes part in a move that this process cannot make.
+static void refuseMove(const Program &program, const std::string &why) {
+  nb::gil_scoped_release release;
+  program.refuseMove(why);
+}
+
 static nb::list move(const Program &program, const ArrayClass &arrayClass,
                      nb::list values, const std::vector<size_t> &arguments,
                      nb::callable toHandle, nb::list kinds, bool inMainThread) {
   // As they are: what does not fit is found together with the others.
-  std::vector<Array> arrays = arrayClass.unwrap(nullptr, values, toHandle);
+  std::vector<Array> arrays;
+  try {
+    arrays = arrayClass.unwrap(nullptr, values, toHandle);
+  } catch (nb::python_error &error) {
+    refuseMove(program, nb::cast<std::string>(nb::str(error.value())));
+    throw;
+  }
   letOthersRun(inMainThread, [&](const AskInterrupted &interrupted) {
     arrays = program.move(arrays, arguments, interrupted);
   });
@@ -225,6 +237,9 @@ void whale::python::bindProgram(nb::module_ &module) {
            nb::arg("arguments"), nb::arg("to_handle"), nb::arg("kinds"),
            nb::arg("in_main_thread"),
            "Collective: the arrays as these arguments want them.")
+      .def("refuse_move", refuseMove, nb::arg("why"),
+           "Collective: takes part in a `move` that this process cannot make, "
+           "which raises this in all others.")
       .def("place", &Program::place, nb::arg("argument"), nb::arg("array"),
            nb::call_guard<nb::gil_scoped_release>(),
            "An argument of which the array has what is in this process.")

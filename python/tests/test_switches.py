@@ -189,6 +189,59 @@ def test_what_cannot_be_prepared(tmp_path):
     assert output_of(launch(script(tmp_path, REFUSALS), 2)) == "all right\n"
 
 
+FAULTS = """
+from whale import distributed
+
+def refused(call, message):
+    "What one process cannot do, none does; each says why."
+    said = "nothing"
+    try:
+        call()
+    except (ValueError, TypeError, wh.RuntimeError) as error:
+        said = str(error)
+    for each in distributed.all_gather("said", said.encode()):
+        assert message in each.decode(), each
+
+def same(state):
+    return {{"w": state["w"] + 1}}
+
+is_bad = wh.process_index() == 1
+step = wh.jit(same, cluster=2)
+state = step({{"w": np.ones((4, 4), np.float32)}})
+lowered = step.lower(state)
+gone = step(state)
+if is_bad:
+    gone["w"].delete()
+refused(lambda: wh.move(gone, lowered, 0), "deleted")
+text = {{"w": "text"}}
+refused(lambda: wh.move(text if is_bad else state, lowered, 0), "no array")
+none = {{}}
+refused(lambda: wh.move(none if is_bad else state, lowered, 0), "leaves, not 0")
+refused(lambda: wh.move(state, lowered, 7 if is_bad else 0), "argument 7")
+
+checkpointer = wh.Checkpointer({place!r})
+checkpointer.save(1, state)
+checkpointer.wait()
+refused(lambda: checkpointer.save(2, text if is_bad else state), "no array")
+extra = {{1}} if is_bad else {{}}
+refused(lambda: checkpointer.save(2, state, extra), "extra: ")
+refused(lambda: checkpointer.save(3 if is_bad else 2, state), "step to save")
+like = {{"w": jax.ShapeDtypeStruct((4, 5 if is_bad else 4), jnp.float32)}}
+refused(lambda: checkpointer.restore(like), "f32[4, 5] in the tree")
+assert checkpointer.latest() == 1
+restored = wh.move(checkpointer.restore(state), lowered, 0)
+assert (np.asarray(wh.gather(restored["w"])) == 2).all()
+assert (np.asarray(wh.gather(wh.move(state, lowered, 0)["w"])) == 2).all()
+print("all right", flush=True)
+"""
+
+
+def test_faults_of_one_process(tmp_path):
+    """All raise what one finds in its own arguments, and go on."""
+    path = script(tmp_path, FAULTS.format(place=str(tmp_path / "saved")))
+    assert output_of(launch(path, 2)) == "all right\n"
+
+
 # Moves to another plan and back in each step, and saves.
 SWITCHING = """
 step, lowered = compile_("pipeline")

@@ -80,10 +80,11 @@ class Checkpointer:
         extra: str,
         tree: str,
         plan: str,
+        refusal: str = "",
     ) -> None:
         """Copies the leaves (name, implementation of keys, array).
 
-        The others are JSON.
+        The others are JSON. With a refusal all processes raise it.
         """
 
     def restore(self, step: int | None) -> Checkpoint: ...
@@ -200,6 +201,12 @@ class Program:
         Results are such arrays, each of its kind.
 
         Collective. Where one process raises, all do, and nothing has changed.
+        """
+
+    def refuse_move(self, why: str) -> None:
+        """Takes part in a `move` that this process cannot make.
+
+        Collective: it raises this in all others.
         """
 
     def describe(self, profile: Profile) -> str:

@@ -114,24 +114,17 @@ class Checkpointer:
                 complete the save before; the last complete checkpoint stays.
         """
         nesting.check_together("Checkpointer.save")
-        leaves = []
-        plan = "null"
-        for name, value in _named_leaves(tree):
-            if isinstance(value, Array) and value.kind.program is not None:
-                plan = value.kind.program.plan
-            key = _leaf(value, name).key or ""
-            leaves.append((name, key, _handle(value, name)))
-        structure = json.dumps(str(jax.tree.structure(tree)))
         try:
-            text = json.dumps({} if extra is None else extra, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"extra: {error}") from None
+            saved = int(step), *_described(tree, extra)
+        except Exception as error:
+            # The others wait for this process.
+            with contextlib.suppress(RuntimeError):
+                native.guarded(self._native.save, 0, [], "", "", "", str(error))
+            raise
         # Whoever drops this object does not drop what it saves.
         _saving[self._number] = self
         try:
-            native.guarded(
-                self._native.save, int(step), leaves, text, structure, plan
-            )
+            native.guarded(self._native.save, *saved)
         except RuntimeError:
             del _saving[self._number]
             raise
@@ -187,6 +180,17 @@ class Checkpointer:
         """
         nesting.check_together("Checkpointer.restore")
         checkpoint = native.guarded(self._native.restore, step)
+        failure = None
+        try:
+            restored = self._matched(checkpoint, tree_like)
+        except Exception as error:
+            failure = error
+        distributed.fail_together("a restored tree", failure)
+        self._extra = json.loads(checkpoint.extra)
+        return restored
+
+    def _matched(self, checkpoint: Any, tree_like: Any) -> Any:
+        """The tree, of the leaves that a checkpoint has of each."""
         numbers = {
             name: number for number, (name, *_) in enumerate(checkpoint.leaves)
         }
@@ -208,7 +212,6 @@ class Checkpointer:
                 f"{self._directory}: the checkpoint of step {checkpoint.step} "
                 f"has {next(iter(numbers))!r}, which the tree has not"
             )
-        self._extra = json.loads(checkpoint.extra)
         return jax.tree.unflatten(jax.tree.structure(tree_like), restored)
 
     @api_boundary
@@ -221,6 +224,25 @@ class Checkpointer:
         nesting.check_together("Checkpointer.wait")
         _saving.pop(self._number, None)
         native.guarded(self._native.wait)
+
+
+def _described(
+    tree: Any, extra: Any
+) -> tuple[list[tuple[str, str, Any]], str, str, str]:
+    """What is saved: leaves, `extra`, the tree's structure and the plan."""
+    leaves = []
+    plan = "null"
+    for name, value in _named_leaves(tree):
+        if isinstance(value, Array) and value.kind.program is not None:
+            plan = value.kind.program.plan
+        key = _leaf(value, name).key or ""
+        leaves.append((name, key, _handle(value, name)))
+    structure = json.dumps(str(jax.tree.structure(tree)))
+    try:
+        text = json.dumps({} if extra is None else extra, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"extra: {error}") from None
+    return leaves, text, structure, plan
 
 
 def _leaf(value: Any, name: str) -> Leaf:

@@ -214,6 +214,19 @@ def all_gather(name: str, mine: bytes) -> list[bytes]:
     return native.guarded(_job.all_gather, name, mine)
 
 
+def fail_together(name: str, error: Exception | None) -> None:
+    """Raises what is wrong in one process in all of them; collective."""
+    if _job is not None:
+        mine = ""
+        if error is not None:
+            mine = f"process {process_index()}: {error}"
+        for other in all_gather(name, mine.encode()):
+            if other and error is None:
+                raise RuntimeError(other.decode())
+    if error is not None:
+        raise error
+
+
 def complete_at_exit(call: Callable[[], None]) -> None:
     """Has `call`, which may be collective, be called when a process ends."""
     _last.append(call)

@@ -317,11 +317,15 @@ class Lowered:
 
     def move(self, argument: str | int, tree: Any) -> Any:
         """What `wh.move` gives for an argument."""
-        values, structure = jax.tree.flatten(tree)
-        indices = self._leaves_of(argument, len(values))
-        return jax.tree.unflatten(
-            structure, self.program().move(indices, values)
-        )
+        program = self.program()
+        try:
+            values, structure = jax.tree.flatten(tree)
+            indices = self._leaves_of(argument, len(values))
+        except Exception as error:
+            # The others wait for this process.
+            program.native.refuse_move(str(error))
+            raise
+        return jax.tree.unflatten(structure, program.move(indices, values))
 
     def place(self, argument: str | int, local: Any) -> Any:
         """What `from_local_data` gives for an argument."""

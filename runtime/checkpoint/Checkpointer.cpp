@@ -140,7 +140,8 @@ struct Checkpointer::State {
   std::vector<std::string>
   together(const std::string &name,
            const std::function<std::string()> &action) const;
-  void agree(int64_t step, const std::vector<StateLeaf> &leaves) const;
+  void agree(int64_t step, const std::vector<StateLeaf> &leaves,
+             const std::string &refusal) const;
   std::string claim(int64_t step);
   void checkNonce(const Saving &saving, const std::string &nonce) const;
   void run(Saving &saving);
@@ -174,14 +175,31 @@ std::vector<std::string> Checkpointer::State::together(
 }
 
 void Checkpointer::State::agree(int64_t step,
-                                const std::vector<StateLeaf> &leaves) const {
-  if (processes() == 1)
-    return;
-  system::Checksum checksum;
-  for (const auto &[name, array, key] : leaves)
-    checksum.add(name + "\n" + key + "\n" + array.layoutChecksum());
-  options.job->agree({{"step to save", std::to_string(step)},
-                      {"state to save", checksum.hex()}});
+                                const std::vector<StateLeaf> &leaves,
+                                const std::string &refusal) const {
+  std::string number = std::to_string(step);
+  std::vector<std::string> all = together("save", [&] {
+    if (!refusal.empty())
+      throw Error(refusal);
+    system::Checksum checksum;
+    for (const auto &[name, array, key] : leaves)
+      checksum.add(name + "\n" + key + "\n" + array.layoutChecksum());
+    return number + ' ' + checksum.hex();
+  });
+  for (size_t process = 1; process < all.size(); ++process) {
+    if (all[process] == all[0])
+      continue;
+    size_t first = all[0].find(' '), other = all[process].find(' ');
+    std::string ours = all[0].substr(0, first),
+                theirs = all[process].substr(0, other), name = "step";
+    if (ours == theirs) {
+      name = "state";
+      ours = all[0].substr(first + 1);
+      theirs = all[process].substr(other + 1);
+    }
+    throw Error(name + " to save differs: process 0 has " + ours +
+                ", process " + std::to_string(process) + " has " + theirs);
+  }
 }
 
 /// In the first process: makes the directory of a step, and returns what the
@@ -453,7 +471,7 @@ void Checkpointer::save(int64_t step, const std::vector<StateLeaf> &leaves,
         state->options.directory.string() +
         ": a forked process cannot save with its parent's Checkpointer");
   state->wait();
-  state->agree(step, leaves);
+  state->agree(step, leaves, notes.refusal);
   state->saving = std::make_unique<Saving>();
   Saving &saving = *state->saving;
   saving.directory = stepDirectory(state->options.directory, step);

@@ -40,6 +40,8 @@ struct StateLeaf {
 /// format::CheckpointManifest.
 struct CheckpointNotes {
   std::string extra = "null", tree = "null", plan = "null";
+  /// Why the process cannot save, if it cannot: none does then.
+  std::string refusal = {};
 };
 
 /// A complete checkpoint that is read.

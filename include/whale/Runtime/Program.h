@@ -214,6 +214,10 @@ public:
   /// the share of the roofline that they reached.
   std::string describe(const Profile &profile) const;
 
+  /// Takes part in a `move` for which this process lacks arrays: it throws an
+  /// Error that says why in all others.
+  void refuseMove(const std::string &why) const;
+
 private:
   struct Engine;
   struct MoveTable;
