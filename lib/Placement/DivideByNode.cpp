@@ -13,11 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Placement/DivideByNode.h"
+#include "whale/Placement/GroupGather.h"
 
 #include "llvm/ADT/DenseSet.h"
-
-#include <map>
-#include <numeric>
 
 using namespace whale;
 
@@ -32,10 +30,6 @@ struct GatherGroup {
   int64_t part = 1, nodes = 1;
 
   int64_t inNode() const { return int64_t(members.size()) / nodes; }
-  bool isLike(const GatherGroup &other) const {
-    return members.size() == other.members.size() && before == other.before &&
-           after == other.after && part == other.part && nodes == other.nodes;
-  }
   /// Of `groups` such groups, with so many members of a node.
   Extents view(int64_t groups, int64_t places) const {
     Extents result = {groups};
@@ -48,46 +42,6 @@ struct GatherGroup {
   int64_t placesDim() const { return 2 + int64_t(before.size()); }
 };
 } // namespace
-
-/// Reads what one group gathers or scatters: `parts` has a part of it in each
-/// member, `whole` all of it.
-static std::optional<GatherGroup> readGroup(llvm::ArrayRef<DeviceId> devices,
-                                            const Placement &parts,
-                                            const Placement &whole) {
-  std::optional<Box> all = whole.box(devices.front());
-  if (!all || all->empty())
-    return std::nullopt;
-  auto count = int64_t(devices.size());
-  std::optional<size_t> cut;
-  std::map<int64_t, DeviceId> byStart;
-  for (DeviceId device : devices) {
-    std::optional<Box> box = parts.box(device);
-    if (!box || whole.box(device) != all)
-      return std::nullopt;
-    for (size_t dim = 0; dim < box->size.size(); ++dim)
-      if (box->size[dim] != all->size[dim]) {
-        if (cut.value_or(dim) != dim ||
-            box->size[dim] * count != all->size[dim])
-          return std::nullopt;
-        cut = dim;
-      } else if (box->start[dim] != all->start[dim]) {
-        return std::nullopt;
-      }
-    if (!cut)
-      return std::nullopt;
-    byStart[box->start[*cut]] = device;
-  }
-  GatherGroup group;
-  for (auto [start, device] : byStart)
-    group.members.push_back(device);
-  if (int64_t(group.members.size()) != count)
-    return std::nullopt;
-  llvm::ArrayRef<int64_t> extents = all->size;
-  llvm::append_range(group.before, extents.take_front(*cut));
-  llvm::append_range(group.after, extents.drop_front(*cut + 1));
-  group.part = extents[*cut] / count;
-  return group;
-}
 
 /// Finds out of how many nodes the members are. False unless those of a node
 /// follow one another, equally many of each and more than one.
@@ -142,26 +96,16 @@ static std::vector<std::vector<DeviceId>> nodesOf(const GatherGroup &group) {
 std::optional<NodeDivision> whale::divideByNode(const Step &step,
                                                 const Topology &topology) {
   bool gathers = step.kind == StepKind::AllGather;
-  assert((gathers || step.kind == StepKind::ReduceScatter) &&
-         "another collective");
-  const Placement &parts = gathers ? step.from : step.to,
-                  &whole = gathers ? step.to : step.from;
-  if (parts.view() != whole.view())
+  std::optional<GroupGather> gather = GroupGather::of(step, topology);
+  if (!gather)
     return std::nullopt;
   std::vector<GatherGroup> groups;
-  llvm::DenseSet<DeviceId> grouped;
-  for (llvm::ArrayRef<DeviceId> devices : whale::groups(step, topology)) {
-    std::optional<GatherGroup> group = readGroup(devices, parts, whole);
-    if (!group || !findNodes(*group, topology) ||
-        (!groups.empty() && !group->isLike(groups.front())))
+  for (const std::vector<DeviceId> &members : gather->groups) {
+    GatherGroup &group = groups.emplace_back(
+        GatherGroup{members, gather->before, gather->after, gather->part});
+    if (!findNodes(group, topology) || group.nodes != groups.front().nodes)
       return std::nullopt;
-    groups.push_back(std::move(*group));
-    grouped.insert_range(devices);
   }
-  auto isGrouped = [&](DeviceId device) { return grouped.contains(device); };
-  if (groups.empty() || !llvm::all_of(parts.devices(), isGrouped) ||
-      !llvm::all_of(whole.devices(), isGrouped))
-    return std::nullopt;
 
   const GatherGroup &first = groups.front();
   Extents ones(first.inNode(), 1), nodeOnes(first.nodes, 1);
@@ -185,15 +129,14 @@ std::optional<NodeDivision> whale::divideByNode(const Step &step,
                         {StepKind::AllGather, between, all},
                         first.view(1, 1)};
   }
-  Reduction reduction = step.from.reduction().value_or(Reduction::Sum);
   Placement all = place(groups, [&](const GatherGroup &group) {
-    return Node::partial(reduction, group.members);
+    return Node::partial(gather->reduction, group.members);
   });
   Placement between = place(groups, [&](const GatherGroup &group) {
     std::vector<Node> nodes;
     for (const std::vector<DeviceId> &members : nodesOf(group))
       nodes.push_back(Node::split(group.placesDim(), ones, members));
-    return Node::partial(reduction, std::move(nodes));
+    return Node::partial(gather->reduction, std::move(nodes));
   });
   return NodeDivision{{StepKind::ReduceScatter, all, between},
                       {StepKind::ReduceScatter, between, divided},

@@ -70,8 +70,8 @@ llvm::ArrayRef<Level> getLevels() {
       {kPlannedLevel,
        "whale-schedule-micro-batches,"
        "whale-recompute-cheap-values,whale-partition,"
-       "whale-join-stacks,whale-bucket-reductions,whale-divide-reductions,"
-       "whale-divide-gathers,"
+       "whale-join-stacks,whale-bucket-reductions,whale-join-collectives,"
+       "whale-divide-reductions,whale-divide-gathers,"
        "whale-verify-partition,whale-fold-empty-shares",
        /*gpuPipeline=*/"", /*isVerified=*/false},
       {kKernelsLevel,

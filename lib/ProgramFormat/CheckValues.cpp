@@ -228,17 +228,19 @@ void ValueCheck::write(BufferIndex buffer,
   state.write(output);
 }
 
-/// A transfer of several values side by side leaves several there. So does a
-/// gather: what was reduced in parts is several values again.
+/// A transfer of several values side by side leaves several there. So may a
+/// gather, as what was reduced in parts is several values again, and a scatter
+/// of several.
 void ValueCheck::transfer(const Start &start) {
   bool isDivided = start.src && state.isDivided(accessOf(*start.src).range);
   if (start.src && !isDivided)
     read(*start.src);
+  const std::string &kind = program.channels.at(start.channel)->kind;
   if (start.dst &&
       !(isDivided && accessOf(*start.src).range == accessOf(*start.dst).range))
     write(*start.dst,
           start.src ? std::vector{*start.src} : std::vector<BufferIndex>(),
-          program.channels.at(start.channel)->kind == "all_gather");
+          kind == "all_gather" || kind == "reduce_scatter");
 }
 
 void ValueCheck::use(const Instruction &instruction) {

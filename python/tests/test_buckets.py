@@ -305,3 +305,39 @@ def test_gathers_are_divided_by_node(
         for number in channel["communicators"]
     }
     assert sizes == {nodes, devices}
+
+
+def test_exchanges_of_branches_are_joined() -> None:
+    """Of parallel towers, whose layers are split, and of what an optimizer does
+    with each gradient: one of each depth."""
+
+    def train_step(layers: list[jax.Array], x: jax.Array) -> Any:
+        def loss(layers: list[jax.Array]) -> jax.Array:
+            towers = [
+                jnp.tanh(x @ w @ v) for w, v in zip(layers[::2], layers[1::2])
+            ]
+            penalties = [jnp.abs(w @ w.T).mean() for w in layers[::2]]
+            return sum(t.mean() for t in towers) + sum(penalties)
+
+        value, grads = jax.value_and_grad(loss)(layers)
+        for _ in range(2):
+            grads = [1.5 * g - 0.5 * g @ g.T @ g for g in grads]
+        return [w - 0.1 * g for w, g in zip(layers, grads)], value
+
+    random = np.random.default_rng(5)
+    layers = [random.standard_normal((12, 8)).astype("f4") for _ in range(24)]
+    for index in range(1, 24, 2):
+        layers[index] = layers[index].T.copy()
+    x = random.standard_normal((8, 12)).astype("f4")
+    wh.init()
+    wh.set_default_strategy(wh.split(4))
+    program = wh.jit(train_step, cluster=4).lower(layers, x).compile()
+    counts = {
+        kind: entry["count"]
+        for kind, entry in program.plan["collectives"].items()
+    }
+    assert counts == {"all_gather": 2, "all_reduce": 3, "reduce_scatter": 1}
+    ours = jax.tree.leaves(program(layers, x))
+    theirs = jax.tree.leaves(jax.jit(train_step)(layers, x))
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

@@ -312,6 +312,68 @@ def BucketReductions : Pass<"whale-bucket-reductions", "::mlir::ModuleOp"> {
   }];
 }
 
+def JoinCollectives : Pass<"whale-join-collectives", "::mlir::ModuleOp"> {
+  let summary = "Join small collectives that don't depend on one another";
+  let description = [{
+    In each `whale.schedule`, all-reduces, all-gathers and reduce-scatters in
+    the same groups of ranks, of one kind and element type, become one in the
+    place of the first, up to `communication.bucket_bytes` of `whale.config`.
+    What the others need moves in front of it, unless that is an exchange
+    itself, has side effects, or is much; also of what this keeps for others
+    there is at most as much. Parts of what is gathered or scattered must be
+    equal. Those of more than half of a bucket stay by themselves.
+
+    Example: two all-gathers, the second of columns.
+    ```mlir
+    #parts = #whale.placement<[4] split 0 (2, 2) on [0, 1]>
+    #whole = #whale.placement<[4] replicate 2 on [0, 1]>
+    #part_columns = #whale.placement<[2, 2] split 1 (1, 1) on [0, 1]>
+    #columns = #whale.placement<[2, 2] replicate 2 on [0, 1]>
+    whale.schedule ranks [0, 1] @rank_class_0(
+        %x: tensor<2xf32>, %y: tensor<2x1xf32>)
+        -> (tensor<4xf32>, tensor<2x2xf32>) {
+      %0 = whale.all_gather %x channel 0 from #parts to #whole
+          : (tensor<2xf32>) -> tensor<4xf32>
+      %1 = stablehlo.tanh %0 : tensor<4xf32>
+      %2 = stablehlo.negate %y : tensor<2x1xf32>
+      %3 = whale.all_gather %2 channel 1 from #part_columns to #columns
+          : (tensor<2x1xf32>) -> tensor<2x2xf32>
+      whale.return %1, %3 : tensor<4xf32>, tensor<2x2xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+    #placement1 = #whale.placement<[8] replicate 2 on [0, 1]>
+    module {
+      whale.schedule ranks [0, 1]
+          @rank_class_0(%arg0: tensor<2xf32>, %arg1: tensor<2x1xf32>)
+          -> (tensor<4xf32>, tensor<2x2xf32>) {
+        %0 = stablehlo.negate %arg1 : tensor<2x1xf32>
+        %1 = whale.pack %arg0, %0 : tensor<2xf32>, tensor<2x1xf32> to
+            tensor<4xf32>
+        %2 = whale.all_gather %1 channel 0 from #placement to #placement1
+            : (tensor<4xf32>) -> tensor<8xf32>
+        %3:4 = whale.unpack %2 : tensor<8xf32> to tensor<2xf32>, tensor<2xf32>,
+            tensor<2xf32>, tensor<2xf32>
+        %4 = stablehlo.reshape %3#0 : (tensor<2xf32>) -> tensor<1x2xf32>
+        %5 = stablehlo.reshape %3#2 : (tensor<2xf32>) -> tensor<1x2xf32>
+        %6 = stablehlo.concatenate %4, %5, dim = 1
+            : (tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x4xf32>
+        %7 = stablehlo.reshape %6 : (tensor<1x4xf32>) -> tensor<4xf32>
+        %8 = stablehlo.reshape %3#1 : (tensor<2xf32>) -> tensor<2x1xf32>
+        %9 = stablehlo.reshape %3#3 : (tensor<2xf32>) -> tensor<2x1xf32>
+        %10 = stablehlo.concatenate %8, %9, dim = 1
+            : (tensor<2x1xf32>, tensor<2x1xf32>) -> tensor<2x2xf32>
+        %11 = stablehlo.tanh %7 : tensor<4xf32>
+        whale.return %11, %10 : tensor<4xf32>, tensor<2x2xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
 def DivideReductions : Pass<"whale-divide-reductions", "::mlir::ModuleOp"> {
   let summary = "Divide reductions over several nodes";
   let description = [{
