@@ -236,3 +236,24 @@ def test_the_batch_is_ambiguous():
     ):
         with pytest.raises(ValueError, match="batch_argnums"):
             wh.jit(step, **options)
+
+
+def test_a_frozen_parameter_with_as_many_rows():
+    """A product sums over its first dimension, with features of the batch."""
+    square = jnp.ones((8, 8))
+
+    def train(w, frozen, x):
+        def loss(w):
+            return jnp.mean((jnp.tanh(x @ frozen) @ w) ** 2)
+
+        return w - jax.grad(loss)(w)
+
+    with pytest.raises(ValueError, match=r"args\[1\] may have the 8 rows"):
+        batch_of(train, square, square, square, donate_argnums=0)
+    # Samples are summed with samples, also of what was transposed.
+    marks, _ = batch_of(
+        lambda w, x, y: w - x.T @ (x @ w - y) - x.T @ y,
+        *(square, square, square),
+        donate_argnums=0,
+    )
+    assert marks == [False, True, True]

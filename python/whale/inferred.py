@@ -8,7 +8,9 @@ its dimension 0, where one choice alone is possible.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+from jax.extend.core import Jaxpr, Literal, Var
 
 from whale import waste
 from whale.arguments import Argument
@@ -16,14 +18,20 @@ from whale.notices import warn
 
 
 def infer_batch(
-    arguments: Sequence[Argument], fed_by: Mapping[int, int]
+    arguments: Sequence[Argument], fed_by: Mapping[int, int], jaxpr: Jaxpr
 ) -> list[Argument]:
     """Marks all arrays that are no state, which must have as many rows.
 
     Where anything is donated, that is the state; else what a result feeds is.
 
+    Args:
+        arguments: the leaves.
+        fed_by: the state, as leaves and results, where nothing is donated.
+        jaxpr: the step, whose inputs are the leaves.
+
     Raises:
-        ValueError: where there are none, or some of other sizes.
+        ValueError: where there are none, or some of other sizes, or of one
+            product's features.
     """
     state = {a.parameter for a in arguments if a.donated} or {
         arguments[leaf].parameter for leaf in fed_by
@@ -48,8 +56,17 @@ def infer_batch(
             + ", ".join(f"{size} in {label}" for size, label in sizes.items())
             + "); name those that carry the mini-batch"
         )
-    places = dict.fromkeys(a.parameter for a in found)
     (size,) = sizes
+    features = _summed_as_features(jaxpr)
+    for argument, leaf in zip(arguments, jaxpr.invars, strict=False):
+        if argument in found and leaf in features:
+            raise ValueError(
+                f"batch_argnums='auto': {argument.label} may have the {size} "
+                "rows of the mini-batch by chance, as a product sums over them "
+                "with another dimension of its other operand; name what "
+                "carries the mini-batch"
+            )
+    places = dict.fromkeys(a.parameter for a in found)
     warn(
         f"batch_argnums='auto' takes {', '.join(a.label for a in found[:6])}"
         f"{', ...' if len(found) > 6 else ''} for the mini-batch of {size} "
@@ -59,6 +76,71 @@ def infer_batch(
         dataclasses.replace(a, batch_dim=0) if a in found else a
         for a in arguments
     ]
+
+
+def _summed_as_features(jaxpr: Jaxpr) -> set[Var]:
+    """The inputs whose first dimension a product sums over as a parameter's.
+
+    That of a mini-batch is summed with the samples of the other operand, which
+    are its first dimension, too.
+    """
+    inputs = set(jaxpr.invars)
+    return {
+        mine
+        for (mine, dim), (_, other) in _contracted(jaxpr, {})
+        if mine in inputs and dim == 0 and other != 0
+    }
+
+
+# A dimension of a value, before it was transposed or converted.
+_Dim = tuple[Var | None, int]
+
+
+def _shape(value: Var | Literal) -> tuple[int, ...]:
+    shape: tuple[int, ...] = getattr(value.aval, "shape", ())
+    return shape
+
+
+def _contracted(
+    jaxpr: Jaxpr, known: dict[Var, list[_Dim]]
+) -> Iterator[tuple[_Dim, _Dim]]:
+    """Pairs of dimensions that products sum over, in both orders."""
+
+    def dims_of(value: Var | Literal) -> list[_Dim]:
+        own = None if isinstance(value, Literal) else value
+        dims = [(own, dim) for dim in range(len(_shape(value)))]
+        return dims if own is None else known.get(own, dims)
+
+    for equation in jaxpr.eqns:
+        operands = equation.invars
+        name = equation.primitive.name
+        if name == "dot_general":
+            (lhs, rhs), _ = equation.params["dimension_numbers"]
+            for one, other in zip(lhs, rhs, strict=True):
+                mine, its = (
+                    dims_of(operands[0])[one],
+                    dims_of(operands[1])[other],
+                )
+                yield mine, its
+                yield its, mine
+        elif name in ("convert_element_type", "copy"):
+            known[equation.outvars[0]] = dims_of(operands[0])
+        elif name == "transpose":
+            dims = dims_of(operands[0])
+            order = equation.params["permutation"]
+            known[equation.outvars[0]] = [dims[dim] for dim in order]
+        for inner in ("jaxpr", "call_jaxpr"):
+            called = equation.params.get(inner)
+            called = getattr(called, "jaxpr", called)
+            if called is None or len(called.invars) != len(operands):
+                continue
+            # What a loop reads row by row has other dimensions inside.
+            known.update(
+                (inside, dims_of(value))
+                for inside, value in zip(called.invars, operands, strict=True)
+                if _shape(inside) == _shape(value)
+            )
+            yield from _contracted(called, known)
 
 
 def _as_written(places: Sequence[int | str]) -> str:

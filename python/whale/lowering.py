@@ -420,7 +420,7 @@ def lower(
     results, out_tree = jax.tree.flatten(trace.out_info)
     fed_by = _feed(arguments, in_tree, results, out_tree, options.feedback)
     if options.infers_batch:
-        arguments = infer_batch(arguments, fed_by)
+        arguments = infer_batch(arguments, fed_by, trace.jaxpr.jaxpr)
         fed_by = _feed(arguments, in_tree, results, out_tree, options.feedback)
     _check_batch(arguments)
     signature = Signature(
