@@ -374,6 +374,14 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
           addSplit(op, rule,
                    findSubFactor(rule, rule.results[index], it->second.piece),
                    candidates);
+    // What others will scatter, such as a gradient for its norm.
+    if (policy == AxisPolicy::Cheapest && !options.shared.empty())
+      for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+        if (auto it = wishes.find(operand);
+            it != wishes.end() && getState(operand).isPartial())
+          addSplit(op, rule,
+                   findSubFactor(rule, rule.operands[index], it->second.piece),
+                   candidates);
     if (isShared) {
       addSplits(op, rule, candidates);
       keepSpatial(op, rule, candidates);

@@ -146,6 +146,12 @@ void AxisPropagation::findWishes() {
           if (operand != parameter)
             wish(operand, getState(parameter));
     }
+  Operation *end = function.front().getTerminator();
+  for (auto [index, fed] : llvm::enumerate(options.feeds))
+    if (fed >= 0)
+      if (Value argument = function.getArgument(fed);
+          options.shared.contains(argument))
+        wish(end->getOperand(index), getState(argument));
 }
 
 /// Carries a wish from a value to what it is computed from, up to products and
@@ -277,6 +283,16 @@ AxisState AxisPropagation::followedState(OpOperand &use) {
       return AxisState::split(*piece);
     followed = AxisState::replicated();
   }
+  if (!followed.isFree() || options.shared.empty())
+    return followed;
+  // What goes into the next value of a shared argument comes in its layout.
+  for (auto [index, result] : llvm::enumerate(op->getResults()))
+    if (auto it = wishes.find(result); it != wishes.end())
+      if (std::optional<SubFactor> sub =
+              findSubFactor(*rule, rule->results[index], it->second.piece))
+        if (std::optional<DimPiece> piece =
+                findPiece(*rule, rule->operands[use.getOperandNumber()], *sub))
+          return AxisState::split(*piece);
   return followed;
 }
 

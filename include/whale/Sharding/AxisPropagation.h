@@ -122,6 +122,9 @@ public:
     llvm::DenseMap<mlir::Value, AxisState> constraints;
     /// Seeded parameters: gathering one is a last resort.
     llvm::SetVector<mlir::Value> parameters;
+    /// Seeded arguments whose next values should be computed in their layout,
+    /// and what goes into these come so.
+    llvm::SetVector<mlir::Value> shared;
     /// Seeded parameters that are gathered for the convolutions that use them,
     /// which are split along images instead.
     llvm::SetVector<mlir::Value> gathered;

@@ -84,7 +84,8 @@ public:
       if (failed(followProgram(*named.begin())))
         return failure();
     } else {
-      layouts.followStrategies();
+      if (failed(layouts.followStrategies()))
+        return failure();
       meshes.findArgumentMeshes();
       if (failed(readPlan()))
         return failure();

@@ -75,6 +75,10 @@ static std::optional<std::string> findFault(StringRef key, Attribute value) {
     auto name = dyn_cast<StringAttr>(value);
     return name && name == "micro" ? "" : "\"micro\"";
   }
+  if (key == Config::kZeroLevel) {
+    auto name = dyn_cast<StringAttr>(value);
+    return name && name == "v0" ? "" : "\"v0\"";
+  }
   if (key == Config::kSchedule) {
     auto name = dyn_cast<StringAttr>(value);
     if (name && parseScheduleKind(name))
@@ -91,7 +95,7 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
                                    const Twine &prefix) {
   for (NamedAttribute entry : section) {
     std::string key = (prefix + entry.getName().getValue()).str();
-    if (llvm::is_contained({"pipeline", "cluster", "communication", "gpu"},
+    if (llvm::is_contained({"pipeline", "cluster", "communication", "gpu", "zero"},
                            key)) {
       auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
       if (!inner)
@@ -111,7 +115,8 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
                         Config::kMicroBatches, Config::kBatchNorm,
                         Config::kTaskGraphs, Config::kSchedule,
                         Config::kUnevenReplicas, Config::kBucketBytes,
-                        Config::kTf32, Config::kEpilogues, Config::kDebugNans},
+                        Config::kTf32, Config::kEpilogues, Config::kZeroLevel,
+                        Config::kDebugNans},
                     ", ");
     if (!fault->empty())
       return op->emitError("whale.config: ")

@@ -24,6 +24,8 @@
 
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/ShardingPattern.h"
 #include "whale/Transforms/Attributes.h"
@@ -40,7 +42,9 @@ namespace whale {
 StepLayouts::StepLayouts(func::FuncOp function, const Cluster &cluster,
                          const StepMeshes &meshes)
     : function(function), cluster(cluster), meshes(meshes), costs(cluster),
-      feeds(findFedArguments(function)) {}
+      feeds(findFedArguments(function)),
+      sharesOptimizerState(Config(function->getParentOfType<ModuleOp>())
+                               .sharesOptimizerState()) {}
 
 /// The choices of splits that may be tried. Each takes time in proportion to
 /// the operations, so more than the first bound only while the second, of
@@ -52,15 +56,16 @@ static size_t mostTrials(func::FuncOp function) {
   return std::max(always, mostWork / operations);
 }
 
-void StepLayouts::followStrategies() {
+LogicalResult StepLayouts::followStrategies() {
   rules = std::make_shared<RuleCache>();
   Factorization factorization(function, feeds, *rules);
   seedBatch(factorization);
-  AxisPropagation &batch = propagate(batchOptions());
+  findState(factorization);
+  AxisPropagation &batch = propagate(batchOptions(factorization));
   SmallVector<ParameterGroup> groups = findSplitParameters(
       function, factorization,
       [&](Operation *op) -> int64_t {
-        return policyOf(op) == AxisPolicy::Cheapest
+        return isa_and_nonnull<SplitAttr>(strategyOf(op))
                    ? meshes.meshOf(op)->getNumParts(1)
                    : 1;
       },
@@ -79,6 +84,7 @@ void StepLayouts::followStrategies() {
     propagate(options);
   if (!groups.empty())
     tryWholeSums(std::move(options));
+  return explainState();
 }
 
 /// Has sums of split products whole where they are made, if that is shorter
@@ -163,9 +169,118 @@ AxisPropagation &StepLayouts::propagate(AxisPropagation::Options options) {
   return *axes.back();
 }
 
+/// The axis along which an operation's replicas are: inside of a group, or else
+/// the groups themselves.
+unsigned StepLayouts::replicaAxis(Operation *op) const {
+  return meshes.meshOf(op)->getNumParts(1) > 1;
+}
+
+/// Whether replicas share out, along an axis, what an operation computes of the
+/// optimizer.
+bool StepLayouts::sharesState(Operation *op, unsigned axis) const {
+  TaskGraphOp graph = sharesOptimizerState ? graphOf(op) : TaskGraphOp();
+  return graph && graph.getPhase() == Phase::Apply &&
+         isa_and_nonnull<ReplicateAttr>(strategyOf(op)) &&
+         replicaAxis(op) == axis && meshes.meshOf(op)->getNumParts(axis) > 1;
+}
+
+/// Whether a value is computed element by element from others of its shape: not
+/// the sums over rows or columns that Adafactor keeps, for which gradients
+/// would have to be cut in several ways.
+static bool isElementwise(Value root) {
+  ArrayRef<int64_t> shape = cast<ShapedType>(root.getType()).getShape();
+  llvm::SetVector<Value> values;
+  values.insert(root);
+  for (size_t i = 0; i < values.size(); ++i) {
+    auto result = dyn_cast<OpResult>(values[i]);
+    if (!result)
+      continue;
+    Operation *op = result.getOwner();
+    if (auto graph = dyn_cast<TaskGraphOp>(op)) {
+      if (graph.getPhase() == Phase::Apply)
+        values.insert(graph.getBody().front().getTerminator()->getOperand(
+            result.getResultNumber()));
+      continue;
+    }
+    // Gradients are not the optimizer's.
+    if (TaskGraphOp graph = graphOf(op);
+        !graph || graph.getPhase() != Phase::Apply)
+      continue;
+    if (isa<hlo::ReduceOp>(op))
+      return false;
+    for (Value operand : op->getOperands())
+      if (auto type = dyn_cast<ShapedType>(operand.getType());
+          type && type.getShape() == shape)
+        values.insert(operand);
+  }
+  return true;
+}
+
+/// Finds the state of the optimizer: what only it reads, and a result feeds.
+/// ZeRO's first stage (Rajbhandari et al., 2020) splits it among replicas;
+/// gradients are scattered, and the parameters gathered that they have changed.
+void StepLayouts::findState(Factorization &factorization) {
+  if (!sharesOptimizerState)
+    return;
+  Operation *end = function.front().getTerminator();
+  for (auto [index, fed] : llvm::enumerate(feeds)) {
+    if (fed < 0)
+      continue;
+    BlockArgument argument = function.getArgument(fed);
+    Operation *first =
+        argument.use_empty() ? nullptr : *argument.getUsers().begin();
+    if (!first || batchSeeds.contains(argument) ||
+        !isElementwise(end->getOperand(index)))
+      continue;
+    unsigned axis = replicaAxis(first);
+    const Mesh *mesh = meshes.meshOf(first);
+    if (!llvm::all_of(argument.getUsers(), [&](Operation *op) {
+          return sharesState(op, axis) && meshes.meshOf(op) == mesh;
+        }))
+      continue;
+    // Of the first piece of which each replica can have a part.
+    SmallVector<DimPiece> pieces = factorization.getPieces(argument);
+    auto *piece = llvm::find_if(pieces, [&](const DimPiece &piece) {
+      return piece.extent >= mesh->getNumParts(axis);
+    });
+    if (piece != pieces.end())
+      stateSeeds[axis][argument] = AxisState::split(*piece);
+  }
+}
+
+/// Has the optimizer's state split, and what goes into it.
+void StepLayouts::seedState(AxisPropagation::Options &options,
+                            unsigned axis) const {
+  for (auto [argument, state] : stateSeeds[axis]) {
+    options.seeds[argument] = state;
+    options.shared.insert(argument);
+  }
+}
+
+/// Says what is shared out; an error where nothing is.
+LogicalResult StepLayouts::explainState() {
+  if (!sharesOptimizerState)
+    return success();
+  int64_t bytes = 0;
+  for (const auto &seeds : stateSeeds)
+    for (auto [argument, state] : seeds)
+      bytes += getTensorBytes(argument.getType());
+  if (bytes == 0)
+    return function.emitError("zero.level: no replicas have state of the "
+                              "optimizer that they could share out; leave it "
+                              "out");
+  emitRemark(function.getLoc())
+      << "zero: " << bytes
+      << " bytes of optimizer state are shared out among replicas, which "
+         "scatter gradients and gather changed parameters";
+  return success();
+}
+
 /// The policy of the axis inside a group.
 AxisPolicy StepLayouts::policyOf(Operation *op) const {
   StrategyAttr strategy = strategyOf(op);
+  if (sharesState(op, /*axis=*/1))
+    return AxisPolicy::Cheapest;
   if (isa_and_nonnull<ReplicateAttr>(strategy))
     return AxisPolicy::Batch;
   if (isa_and_nonnull<SplitAttr>(strategy))
@@ -255,17 +370,24 @@ void StepLayouts::seedBatch(Factorization &factorization) {
 
 /// Everything follows the mini-batch: the layout along the repetitions of
 /// groups, and what operations of replicate TaskGraphs do inside one.
-AxisPropagation::Options StepLayouts::batchOptions() {
+AxisPropagation::Options
+StepLayouts::batchOptions(Factorization &factorization) {
   AxisPropagation::Options options = commonOptions(/*axis=*/1, costs);
   options.policy = [this](Operation *op) {
+    if (sharesState(op, /*axis=*/0))
+      return AxisPolicy::Cheapest;
     return policyOf(op) == AxisPolicy::Whole ? AxisPolicy::Whole
                                              : AxisPolicy::Batch;
+  };
+  options.pieces = [&factorization](Value value) {
+    return factorization.getPieces(value);
   };
   options.parts = [this](Operation *op) {
     const Mesh *mesh = meshes.meshOf(op);
     return std::max(mesh->getNumParts(0), mesh->getNumParts(1));
   };
   options.seeds = batchSeeds;
+  seedState(options, /*axis=*/0);
   return options;
 }
 
@@ -282,6 +404,7 @@ AxisPropagation::Options StepLayouts::innerOptions(const AxisPropagation &batch,
   };
   options.batchChoices = &batch.getChoices();
   options.scatters = true;
+  seedState(options, /*axis=*/1);
   // The mini-batch is stored in shares where a replicate TaskGraph reads it,
   // and whole where only others do.
   for (auto [value, state] : batchSeeds) {

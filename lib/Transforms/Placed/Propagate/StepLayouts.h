@@ -28,8 +28,9 @@ public:
   StepLayouts(mlir::func::FuncOp function, const Cluster &cluster,
               const StepMeshes &meshes);
 
-  /// Decides all layouts as the strategies say.
-  void followStrategies();
+  /// Decides all layouts as the strategies say. Emits an error where the
+  /// configuration asks for what the step has nothing of.
+  llvm::LogicalResult followStrategies();
   /// Decides them as the program's own shardings say, and removes these.
   void followHints(const ShardingHints &hints);
   /// Lays a loop out like the one that it was made of: each of its regions like
@@ -46,11 +47,16 @@ public:
 private:
   AxisPropagation &propagate(AxisPropagation::Options options);
   AxisPolicy policyOf(mlir::Operation *op) const;
+  unsigned replicaAxis(mlir::Operation *op) const;
+  bool sharesState(mlir::Operation *op, unsigned axis) const;
+  void findState(Factorization &factorization);
+  void seedState(AxisPropagation::Options &options, unsigned axis) const;
+  llvm::LogicalResult explainState();
   AxisPropagation::Options commonOptions(unsigned axis, AxisCosts &costs);
   AxisState batchState(mlir::Value value, int64_t dim,
                        Factorization &factorization);
   void seedBatch(Factorization &factorization);
-  AxisPropagation::Options batchOptions();
+  AxisPropagation::Options batchOptions(Factorization &factorization);
   AxisPropagation::Options innerOptions(const AxisPropagation &batch,
                                         Factorization &factorization,
                                         AxisCosts &costs);
@@ -69,6 +75,10 @@ private:
   AxisCosts costs;
   std::shared_ptr<RuleCache> rules;
   llvm::SmallVector<int64_t> feeds;
+  /// Whether replicas share out the state of the optimizer.
+  bool sharesOptimizerState;
+  /// By axis, what is split for that.
+  std::array<llvm::DenseMap<mlir::Value, AxisState>, 2> stateSeeds;
   std::vector<std::unique_ptr<AxisPropagation>> axes;
   llvm::DenseMap<mlir::Value, AxisState> batchSeeds;
 };

@@ -30,6 +30,7 @@ public:
       "communication.bucket_bytes";
   static constexpr llvm::StringLiteral kTf32 = "gpu.tf32";
   static constexpr llvm::StringLiteral kEpilogues = "gpu.epilogues";
+  static constexpr llvm::StringLiteral kZeroLevel = "zero.level";
   static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
@@ -69,6 +70,10 @@ public:
   bool allowsTf32() const { return isSet(kTf32); }
   /// Whether products for GPUs may have epilogues, as they may by default.
   bool allowsEpilogues() const { return !get(kEpilogues) || isSet(kEpilogues); }
+
+  /// Whether replicas share out the state of the optimizer (ZeRO, level 1:
+  /// Rajbhandari et al., 2020).
+  bool sharesOptimizerState() const { return get(kZeroLevel) != nullptr; }
 
   /// Whether a step says which operation made a NaN.
   bool debugsNans() const { return isSet(kDebugNans); }
