@@ -57,7 +57,10 @@ def simulate(name: str, folder: pathlib.Path) -> None:
     file = folder / f"{name}.json"
     text.write_text(lower(run))
     file.write_text(json.dumps(run.cluster))
-    compiled = [f"--cluster={file}", "--target=none", "-o", program]
+    compiled: list[str | pathlib.Path] = [
+        *(f"--cluster={file}", "--target=none"),
+        *("-o", program),
+    ]
     commands: tuple[list[str | pathlib.Path], ...] = (
         [TOOLS / "whale-compile", text, *compiled],
         [TOOLS / "whale-sim", program, f"--html={folder / 'report.html'}"],

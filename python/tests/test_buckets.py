@@ -312,7 +312,7 @@ def test_exchanges_of_branches_are_joined() -> None:
     with each gradient: one of each depth."""
 
     def train_step(layers: list[jax.Array], x: jax.Array) -> Any:
-        def loss(layers: list[jax.Array]) -> jax.Array:
+        def loss(layers: list[jax.Array]) -> Any:
             towers = [
                 jnp.tanh(x @ w @ v) for w, v in zip(layers[::2], layers[1::2])
             ]
