@@ -10,8 +10,17 @@
 
 #include <array>
 #include <cstring>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace whale::runtime {
+
+static constexpr int64_t lineBytes = 64;
+/// Lines that are not whole cost more than others save: runs have some.
+static constexpr int64_t leastRun = 4 * lineBytes;
+/// Of less the next reader may find all in a cache.
+static constexpr int64_t leastStreamed = 256 << 10;
 
 /// The loops of a copy, innermost first, put by `add`; the length of a run.
 template <typename Add>
@@ -76,31 +85,67 @@ static void copyRuns(char *to, const char *from, int64_t bytes,
   }
 }
 
+#ifdef __SSE2__
+/// Writes whole lines past the caches: they need not be read for it. To an
+/// address that is a multiple of 16. Other threads may find it after
+/// `endStream`.
+static void streamLines(char *to, const char *from, int64_t lines) {
+  auto *out = reinterpret_cast<__m128i *>(to);
+  auto *in = reinterpret_cast<const __m128i *>(from);
+  for (int64_t i = 0; i < 4 * lines; i += 4) {
+    __m128i a = _mm_loadu_si128(in + i), b = _mm_loadu_si128(in + i + 1),
+            c = _mm_loadu_si128(in + i + 2), d = _mm_loadu_si128(in + i + 3);
+    _mm_stream_si128(out + i, a);
+    _mm_stream_si128(out + i + 1, b);
+    _mm_stream_si128(out + i + 2, c);
+    _mm_stream_si128(out + i + 3, d);
+  }
+}
+
+static void streamRuns(char *to, const char *from, int64_t bytes,
+                       const CopyLoop &loop) {
+  for (int64_t i = 0; i < loop.count; ++i) {
+    char *out = to + i * loop.toStride;
+    const char *in = from + i * loop.fromStride;
+    auto address = reinterpret_cast<uintptr_t>(out);
+    auto before = static_cast<int64_t>(-address % lineBytes);
+    int64_t lines = (bytes - before) / lineBytes,
+            end = before + lines * lineBytes;
+    std::memcpy(out, in, before);
+    streamLines(out + before, in + before, lines);
+    std::memcpy(out + end, in + end, bytes - end);
+  }
+}
+
+static void endStream() { _mm_sfence(); }
+#else
+static void streamRuns(char *to, const char *from, int64_t bytes,
+                       const CopyLoop &loop) {
+  copyRuns(to, from, bytes, loop);
+}
+
+static void endStream() {}
+#endif
+
 /// Small copies are many, and allocate nothing.
 static constexpr size_t mostLoops = 16;
 
-void copyLoops(void *dst, const void *src, int64_t runBytes,
-               std::span<const CopyLoop> loops) {
-  auto *to = static_cast<char *>(dst);
-  auto *from = static_cast<const char *>(src);
-  if (runBytes == 0)
-    return;
-  if (loops.empty()) {
-    std::memcpy(to, from, runBytes);
-    return;
-  }
+/// Calls `copy` with where the innermost loop is to be made.
+template <typename Copy>
+static void forEachLoop(char *to, const char *from,
+                        std::span<const CopyLoop> loops, const Copy &copy) {
   if (loops.size() > mostLoops) {
     const CopyLoop &outer = loops.back();
     for (int64_t i = 0; i < outer.count; ++i)
-      copyLoops(to + i * outer.toStride, from + i * outer.fromStride, runBytes,
-                loops.first(loops.size() - 1));
+      forEachLoop(to + i * outer.toStride, from + i * outer.fromStride,
+                  loops.first(loops.size() - 1), copy);
     return;
   }
   // loops[0] is the innermost; an odometer runs over the others.
   std::array<int64_t, mostLoops> indices;
   indices.fill(0);
   while (true) {
-    copyRuns(to, from, runBytes, loops[0]);
+    copy(to, from, loops[0]);
     size_t d = 1;
     for (; d < loops.size(); ++d) {
       const CopyLoop &loop = loops[d];
@@ -115,6 +160,41 @@ void copyLoops(void *dst, const void *src, int64_t runBytes,
     if (d >= loops.size())
       return;
   }
+}
+
+void copyLoops(void *dst, const void *src, int64_t runBytes,
+               std::span<const CopyLoop> loops) {
+  auto *to = static_cast<char *>(dst);
+  auto *from = static_cast<const char *>(src);
+  if (runBytes == 0)
+    return;
+  if (loops.empty()) {
+    std::memcpy(to, from, runBytes);
+    return;
+  }
+  forEachLoop(to, from, loops,
+              [=](char *out, const char *in, const CopyLoop &loop) {
+                copyRuns(out, in, runBytes, loop);
+              });
+}
+
+bool streamLoops(void *dst, const void *src, int64_t runBytes,
+                 std::span<const CopyLoop> loops) {
+  int64_t bytes = runBytes;
+  for (const CopyLoop &loop : loops)
+    bytes *= loop.count;
+  if (runBytes < leastRun || bytes < leastStreamed) {
+    copyLoops(dst, src, runBytes, loops);
+    return false;
+  }
+  CopyLoop once{1, 0, 0};
+  forEachLoop(static_cast<char *>(dst), static_cast<const char *>(src),
+              loops.empty() ? std::span<const CopyLoop>(&once, 1) : loops,
+              [=](char *out, const char *in, const CopyLoop &loop) {
+                streamRuns(out, in, runBytes, loop);
+              });
+  endStream();
+  return true;
 }
 
 void copyStrided(void *dst, std::span<const int64_t> dstStrides,

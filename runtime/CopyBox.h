@@ -31,6 +31,12 @@ int64_t addCopyLoops(std::span<const int64_t> dstStrides,
 void copyLoops(void *dst, const void *src, int64_t runBytes,
                std::span<const CopyLoop> loops);
 
+/// Makes such a copy to where nobody reads soon: past the caches, if it is
+/// large and its runs are long, which is what it returns. For other threads it
+/// is as copyLoops.
+bool streamLoops(void *dst, const void *src, int64_t runBytes,
+                 std::span<const CopyLoop> loops);
+
 /// Copies `size` elements between two buffers, whose elements lie so many
 /// elements apart along each dimension.
 void copyStrided(void *dst, std::span<const int64_t> dstStrides,

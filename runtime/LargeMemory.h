@@ -40,19 +40,27 @@ private:
     size_t bytes;
     /// Grows with each that is given back.
     uint64_t when;
+    /// Whether the system may take its pages when it needs some.
+    bool isLent;
   };
+  using Runs = std::map<char *, Kept>;
 
   void *take(size_t bytes);
   void *takeKept(size_t bytes);
   void giveBack(void *data, size_t bytes);
+  /// Joins a run with those of its kind that it meets.
+  void join(Runs::iterator run);
   /// Unmaps what was given back first, until no more than `most` is kept.
   void shrink(size_t most);
+  /// Lends what was given back first, until no more than `most` is kept that
+  /// is not lent.
+  void lend(size_t most);
 
   std::mutex mutex;
-  /// No two of them meet.
-  std::map<char *, Kept> kept;
-  /// In whole pages.
-  size_t keptBytes = 0, usedBytes = 0, mostBytes = 0;
+  /// Where two of them meet, one is lent and the other is not.
+  Runs kept;
+  /// In whole pages; what is lent is kept, too.
+  size_t keptBytes = 0, lentBytes = 0, usedBytes = 0, mostBytes = 0;
   uint64_t given = 0;
 };
 

@@ -188,8 +188,8 @@ void Place::copy(int64_t rank) const {
   int64_t copied = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const ExchangePlan::LocalPiece &local = pieces[i];
-    memory.copy(placeIn(local.result) + local.resultBegin, bringFrom(local),
-                local.runBytes, plan.loopsOf(local), local.elementBytes);
+    memory.place(placeIn(local.result) + local.resultBegin, bringFrom(local),
+                 local.runBytes, plan.loopsOf(local), local.elementBytes);
     int64_t bytes = local.runBytes;
     for (const CopyLoop &loop : plan.loopsOf(local))
       bytes *= loop.count;
@@ -240,8 +240,8 @@ void Place::goRound(Transport &transport, std::atomic<uint64_t> &executed) {
     for (const auto &[source, count] : round.uses)
       exchanged->giveUp(source, count);
     for (const RoundSide::Packed &piece : round.taken.packed)
-      memory.copy(placeIn(piece.shard) + piece.begin, in + piece.offset,
-                  piece.runBytes, plan.loopsOf(piece), piece.elementBytes);
+      memory.place(placeIn(piece.shard) + piece.begin, in + piece.offset,
+                   piece.runBytes, plan.loopsOf(piece), piece.elementBytes);
     ++executed;
   }
   memory.finish();

@@ -38,6 +38,10 @@ public:
             std::span<const CopyLoop> loops, int64_t) override {
     copyLoops(to, from, runBytes, loops);
   }
+  void place(void *to, const void *from, int64_t runBytes,
+             std::span<const CopyLoop> loops, int64_t) override {
+    streamLoops(to, from, runBytes, loops);
+  }
 };
 
 class GpuMemory : public ExchangeMemory {

@@ -42,6 +42,11 @@ public:
   /// sends what was copied before, and has received what is copied behind it.
   virtual void copy(void *to, const void *from, int64_t runBytes,
                     std::span<const CopyLoop> loops, int64_t elementBytes) = 0;
+  /// The same to a shard, of which nothing is read before all is there.
+  virtual void place(void *to, const void *from, int64_t runBytes,
+                     std::span<const CopyLoop> loops, int64_t elementBytes) {
+    copy(to, from, runBytes, loops, elementBytes);
+  }
   /// Returns when all copies are made.
   virtual void finish() {}
 };

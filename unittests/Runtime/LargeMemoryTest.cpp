@@ -10,9 +10,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <set>
+#include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <vector>
 
 namespace whale::runtime {
@@ -99,6 +102,46 @@ TEST(LargeMemory, IsNotKeptForNothing) {
   other.reset();
   EXPECT_EQ(mapped(), 32);
   EXPECT_EQ(all.allocate(SIZE_MAX / 2), nullptr);
+}
+
+/// Of all of a process's memory, what the system may take.
+size_t lentBytes() {
+  std::ifstream file("/proc/self/smaps");
+  size_t kilobytes = 0;
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("LazyFree:"))
+      kilobytes += std::stoull(line.substr(9));
+  return kilobytes << 10;
+}
+
+int64_t faults() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+/// A state that has several times as much under one plan as under another one
+/// goes there and back on the same pages, and others may take them meanwhile.
+TEST(LargeMemory, IsLentBeyondWhatIsUsed) {
+  LargeMemory all;
+  std::shared_ptr<void> small = all.allocate(40 * kMiB);
+  std::memset(small.get(), 1, 40 * kMiB);
+  size_t before = lentBytes();
+  for (int switches = 0; switches < 3; ++switches) {
+    int64_t first = faults();
+    std::vector<std::shared_ptr<void>> large;
+    for (int part = 0; part < 20; ++part)
+      std::memset(large.emplace_back(all.allocate(5 * kMiB)).get(), 1,
+                  5 * kMiB);
+    if (switches)
+      EXPECT_LT(faults() - first, 16);
+    EXPECT_NEAR(lentBytes(), before, kMiB);
+    large.clear();
+    // As much as is used is kept.
+    EXPECT_NEAR(lentBytes(), before + (100 - 40) * kMiB, 3 * kMiB);
+  }
+  small.reset();
+  EXPECT_NEAR(lentBytes(), before, 32 * kMiB);
 }
 
 /// A step's only result, which is given back before the next step.
