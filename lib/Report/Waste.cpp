@@ -87,11 +87,20 @@ void Waste::addIdle() {
 }
 
 void Waste::addEmpty() {
+  // Where a mini-batch has too few samples, only the optimizer is left.
+  std::set<int64_t> withShare, withNone;
+  for (const Work &work : plan.work)
+    if (!work.shares.empty())
+      for (int64_t device : work.devices())
+        (work.shareOf(device) > 0 ? withShare : withNone).insert(device);
   std::vector<int64_t> empty;
   for (const Devices &devices : plan.devices)
-    if (devices.computeSeconds <= 0)
-      std::ranges::copy_if(devices.ranks, std::back_inserter(empty),
-                           [&](int64_t rank) { return busy.contains(rank); });
+    std::ranges::copy_if(
+        devices.ranks, std::back_inserter(empty), [&](int64_t rank) {
+          return busy.contains(rank) &&
+                 (devices.computeSeconds <= 0 ||
+                  (withNone.contains(rank) && !withShare.contains(rank)));
+        });
   if (empty.empty())
     return;
   std::ranges::sort(empty);

@@ -9,6 +9,7 @@ import warnings
 
 import jax
 import jax.numpy as jnp
+import optax
 import pytest
 from flax import nnx
 
@@ -66,6 +67,42 @@ def test_nothing_has_a_strategy():
     assert "batch_argnums= for what carries it (args[1]?)" in found
     (found,) = compiled(batch_argnums=1)
     assert "batch_argnums" not in found
+
+
+def test_stages_beside_a_few_scalars():
+    """What is left of an optimizer is on all ranks, and next to nothing."""
+    optimizer = optax.adam(0.01)
+
+    def staged(w, state, x):
+        def loss(w):
+            with wh.replicate(1, name="front"):
+                h = jnp.tanh(x @ w)
+            with wh.replicate(1, name="back"):
+                return jnp.mean((h @ w) ** 2)
+
+        value, gradient = jax.value_and_grad(loss)(w)
+        update, state = optimizer.update(gradient, state, w)
+        return optax.apply_updates(w, update), state, value
+
+    wh.init(wh.Config({"num_micro_batch": 2}))
+    assert (
+        compiled(
+            staged,
+            W,
+            optimizer.init(W),
+            X,
+            batch_argnums=2,
+            donate_argnums=(0, 1),
+        )
+        == []
+    )
+
+
+def test_devices_without_a_sample():
+    wh.set_default_strategy(wh.replicate())
+    (found,) = compiled(step, W, X[:2], cluster=3, batch_argnums=1)
+    assert "device 2 (cpu) has no work in 'default'" in found
+    assert "a larger mini-batch" in found
 
 
 def test_no_argument_carries_the_batch():

@@ -177,6 +177,10 @@ def may_be_batch(argument: Argument) -> bool:
     )
 
 
+# Of the step's FLOPs: less is not worth sharing out.
+_SMALL_PART = 0.01
+
+
 def _check_repetition(
     program: Program, plan: Mapping[str, Any], arguments: Sequence[Argument]
 ) -> None:
@@ -196,6 +200,14 @@ def _check_repetition(
         for label in candidates([argument])
     ]
     if not several or not given or any(map(_is_cut, program.entries)):
+        return
+    # Beside stages of their own, what is left is next to nothing.
+    repeated = sum(graph.get("flops", 0) for graph, _ in several)
+    if repeated < _SMALL_PART * sum(
+        graph.get("flops", 0)
+        for graph in plan["task_graphs"]
+        if graph["phase"] != "apply"
+    ):
         return
     count = max(len(devices) for _, devices in several)
     named = ", ".join(given[:3])
