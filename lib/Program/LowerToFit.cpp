@@ -17,8 +17,9 @@
 // automatic stages are cut until they are expected to fit. Remarks and warnings
 // about a plan that is dropped are forgotten. Cost: at most two lowerings, in
 // the second of which what comes before kernels is run at most five times, and
-// two copies of the module at a time. Where nothing fits, what comes before
-// kernels is run up to three times more, for what the error advises.
+// two copies of the module at a time. Where nothing fits, all that is done up
+// to three times more, for what the error advises: without code, but with the
+// buffers that decide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,14 +101,15 @@ private:
   std::vector<SmallVector<int64_t>> stageDevices;
   /// By device, of the plan at hand.
   std::vector<MemoryNeed> needs;
+  /// Whether this is about an advice, and gives none.
+  bool isTrial = false;
   /// What is short in it if transfers start early; empty if nothing is.
   std::string delayed;
   /// What is short in any case, and who holds what where it is.
   std::string error, errorTable;
-  /// Of that plan: the device that is short, what donation would save there,
-  /// and by which factors estimates were wrong.
+  /// Of that plan: the device that is short, and what donation would save
+  /// there.
   int64_t errorDevice = 0, donatableBytes = 0;
-  std::vector<double> errorScale;
 };
 
 //===----------------------------------------------------------------------===//
@@ -339,13 +341,11 @@ bool Fitter::cutAgain() {
 
 /// Notes what is short on a device, of the plan at hand.
 void Fitter::describeError(int64_t device) {
+  if (isTrial)
+    return;
   error = "memory: " + describeLack(needs, *cluster, device);
   errorDevice = device;
   donatableBytes = findDonatableBytes(module, device);
-  errorScale = findScale(fit.shares, needs);
-  if (!fit.shareScale.empty())
-    for (auto [factor, last] : llvm::zip_equal(errorScale, fit.shareScale))
-      factor *= last;
   if (succeeded(levels.notePeak(module)))
     errorTable = makeMemoryTable(module, *cluster, needs, device);
 }
@@ -363,8 +363,8 @@ Location Fitter::findPlace() {
   return place;
 }
 
-/// What devices are expected to need with a change of the step, by estimates
-/// that are corrected as those of the step itself.
+/// What devices need with a change of the step, which is lowered as it would be
+/// by itself: who follows an advice must not be told the same again.
 std::optional<std::vector<MemoryNeed>>
 Fitter::planWith(const StepChange &change) {
   ScopedDiagnosticHandler quiet(module.getContext(),
@@ -372,16 +372,19 @@ Fitter::planWith(const StepChange &change) {
   OwningOpRef<ModuleOp> changed = input.module->clone();
   change.apply(*changed);
   fit = MemoryFit();
-  fit.isCorrected = true;
-  fit.shareScale = errorScale;
   LevelRunner silent = levels.withoutDumps();
   Fitter other(*changed, silent, libraries, reporter);
-  if (failed(other.lower(input.level, kPlannedLevel)))
+  other.isTrial = true;
+  // What does not fit is known as well.
+  (void)other.run(input.level);
+  if (other.needs.empty())
     return std::nullopt;
-  return other.getExpectedNeeds();
+  return std::move(other.needs);
 }
 
 LogicalResult Fitter::fail() {
+  if (isTrial)
+    return failure();
   reporter.attach(std::move(errorTable));
   Location place = findPlace();
   // What comes partitioned has no other plan.

@@ -52,10 +52,13 @@ public:
   std::string run(TryChange tryChange);
 
 private:
-  std::vector<StepChange> listChanges() const;
-  std::optional<StepChange> moreMicroBatches() const;
-  std::optional<StepChange> moreStages() const;
-  std::optional<StepChange> splitInstead() const;
+  std::vector<StepChange> listChanges();
+  void tryOut(const StepChange &change, TryChange tryChange,
+              std::vector<Advice> &list);
+  int64_t mostMicroBatches() const;
+  std::optional<StepChange> moreMicroBatches();
+  std::optional<StepChange> moreStages();
+  std::optional<StepChange> splitInstead();
   void addDonation(std::vector<Advice> &list) const;
   int64_t fixedBytes() const {
     return need.bytes - std::max<int64_t>(0, keptBytes());
@@ -71,6 +74,8 @@ private:
   /// Of the device that lacks memory.
   const MemoryNeed &need;
   int64_t memory, donatable;
+  /// The largest number that was tried; 0 if none was.
+  int64_t microBatches = 0;
 };
 
 constexpr size_t mostTries = 3;
@@ -89,9 +94,19 @@ static int64_t countSamples(ModuleOp module) {
   return 0;
 }
 
-std::optional<StepChange> Adviser::moreMicroBatches() const {
+int64_t Adviser::mostMicroBatches() const {
+  return countSamples(input) / int64_t(cluster.devices.size());
+}
+
+static StepChange useMicroBatches(int64_t count) {
+  return StepChange{
+      std::to_string(count) + " micro-batches (num_micro_batch)",
+      [count](ModuleOp module) { Config::setNumMicroBatches(module, count); }};
+}
+
+std::optional<StepChange> Adviser::moreMicroBatches() {
   int64_t now = Config(input).getNumMicroBatches().value_or(1);
-  int64_t most = countSamples(input) / int64_t(cluster.devices.size());
+  int64_t most = mostMicroBatches();
   int64_t room = memory - fixedBytes();
   if (room <= 0 || keptBytes() <= 0)
     return std::nullopt;
@@ -104,9 +119,8 @@ std::optional<StepChange> Adviser::moreMicroBatches() const {
     count /= 2;
   if (count <= now)
     return std::nullopt;
-  return StepChange{
-      std::to_string(count) + " micro-batches (num_micro_batch)",
-      [count](ModuleOp module) { Config::setNumMicroBatches(module, count); }};
+  microBatches = count;
+  return useMicroBatches(count);
 }
 
 /// The strategy of operations without one; null if there is none.
@@ -114,7 +128,7 @@ static StrategyAttr defaultOf(ModuleOp module) {
   return module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
 }
 
-std::optional<StepChange> Adviser::splitInstead() const {
+std::optional<StepChange> Adviser::splitInstead() {
   StrategyAttr strategy = defaultOf(input);
   if (!isa_and_nonnull<ReplicateAttr>(strategy) || cluster.devices.size() < 2)
     return std::nullopt;
@@ -132,7 +146,7 @@ static void setTaskGraphs(ModuleOp module, int64_t count) {
   module->setAttr(Config::kAttr, config.getDictionary(module.getContext()));
 }
 
-std::optional<StepChange> Adviser::moreStages() const {
+std::optional<StepChange> Adviser::moreStages() {
   int64_t now = Config(input).getNumTaskGraphs().value_or(1);
   auto count = int64_t(cluster.devices.size());
   if (count <= now)
@@ -150,7 +164,7 @@ std::optional<StepChange> Adviser::moreStages() const {
                     }};
 }
 
-std::vector<StepChange> Adviser::listChanges() const {
+std::vector<StepChange> Adviser::listChanges() {
   std::vector<StepChange> list;
   for (auto change : {&Adviser::moreMicroBatches, &Adviser::splitInstead,
                       &Adviser::moreStages})
@@ -168,30 +182,43 @@ void Adviser::addDonation(std::vector<Advice> &list) const {
                     need.bytes - saved, need.bytes - saved <= memory});
 }
 
+/// Adds what a change comes to, if it helps.
+void Adviser::tryOut(const StepChange &change, TryChange tryChange,
+                     std::vector<Advice> &list) {
+  std::optional<std::vector<MemoryNeed>> tried = tryChange(change);
+  if (!tried || tried->size() != cluster.devices.size())
+    return;
+  // The device that has least room then.
+  Advice advice{change.name, 0, true};
+  double fullest = 0;
+  for (auto [number, other] : llvm::enumerate(*tried)) {
+    double fill = double(other.bytes) /
+                  double(cluster.kindOf(int64_t(number)).memoryBytes);
+    if (fill > fullest) {
+      fullest = fill;
+      advice.bytes = other.bytes;
+    }
+  }
+  advice.fits = fullest <= 1;
+  if (fullest * double(memory) < 0.98 * double(need.bytes))
+    list.push_back(std::move(advice));
+}
+
 std::string Adviser::run(TryChange tryChange) {
   std::vector<Advice> list;
   addDonation(list);
   std::vector<StepChange> changes = listChanges();
   if (changes.size() > mostTries)
     changes.resize(mostTries);
-  for (const StepChange &change : changes) {
-    std::optional<std::vector<MemoryNeed>> tried = tryChange(change);
-    if (!tried || tried->size() != cluster.devices.size())
-      continue;
-    // The device that has least room then.
-    Advice advice{change.name, 0, true};
-    double fullest = 0;
-    for (auto [number, other] : llvm::enumerate(*tried)) {
-      double fill = double(other.bytes) /
-                    double(cluster.kindOf(int64_t(number)).memoryBytes);
-      if (fill > fullest) {
-        fullest = fill;
-        advice.bytes = other.bytes;
-      }
-    }
-    advice.fits = fullest <= 1;
-    if (fullest * double(memory) < 0.98 * double(need.bytes))
-      list.push_back(std::move(advice));
+  for (const StepChange &change : changes)
+    tryOut(change, tryChange, list);
+  // Not all that was taken for samples' was: more micro-batches may do.
+  for (size_t tries = changes.size(); tries < mostTries; ++tries) {
+    microBatches *= 2;
+    if (microBatches == 0 || microBatches > mostMicroBatches() ||
+        llvm::any_of(list, [](const Advice &advice) { return advice.fits; }))
+      break;
+    tryOut(useMicroBatches(microBatches), tryChange, list);
   }
   llvm::sort(list, [](const Advice &a, const Advice &b) {
     return std::tuple(!a.fits, a.bytes, a.name) <
