@@ -242,7 +242,7 @@ Cost PlanReader::cost(const JsonField &field) {
   if (std::optional<JsonField> fixed = field.get("fixed"))
     cost.fixed = fixed->within(0, most);
   if (std::optional<JsonField> part = field.get("most"))
-    cost.most = part->within(0, 1);
+    cost.most = part->within(1e-9, 1);
   return cost;
 }
 
@@ -288,7 +288,8 @@ PlannedShares PlanReader::shares(const JsonField &field) const {
   if (std::optional<JsonField> inner = field.get("inner"))
     for (const auto &[name, each] : inner->members()) {
       int64_t pieces;
-      if (llvm::StringRef(name).getAsInteger(10, pieces) || pieces < 1)
+      if (llvm::StringRef(name).getAsInteger(10, pieces) || pieces < 1 ||
+          std::to_string(pieces) != name)
         each.fail("expected a number of pieces as the name");
       shares.inner.push_back({pieces, costs(each, shares.devices)});
     }
@@ -369,13 +370,22 @@ Plan PlanReader::read(const JsonField &file) {
                                     : "expected more than in the stage before");
       plan.cuts.push_back({begin, placeOf(each)});
     }
+  if (std::optional<JsonField> devices = decisions.get("devices");
+      devices && devices->members().empty())
+    devices->fail("expected at least one task graph");
   if (std::optional<JsonField> devices = decisions.get("devices"))
     for (const auto &[name, each] : devices->members())
       plan.devices.push_back(
           {system::bytesFromUtf8(name), groups(each), placeOf(each)});
   if (std::optional<JsonField> list = decisions.get("shares"))
-    for (const JsonField &each : list->list())
-      plan.shares.push_back(shares(each));
+    for (const JsonField &each : list->list()) {
+      PlannedShares own = shares(each);
+      if (llvm::any_of(plan.shares, [&](const PlannedShares &other) {
+            return other.devices == own.devices;
+          }))
+        each.fail("these devices have shares above");
+      plan.shares.push_back(std::move(own));
+    }
   if (std::optional<JsonField> list = decisions.get("pipelines"))
     for (const JsonField &each : list->list())
       plan.pipelines.push_back(pipeline(each));

@@ -36,6 +36,11 @@ const Json &memberOf(const Json &json, const char *name) {
   return it == json.end() ? none : *it;
 }
 
+/// A string as it is, all else as JSON.
+std::string textOf(const Json &json) {
+  return json.is_string() ? json.get<std::string>() : json.dump();
+}
+
 /// The lists of devices as "0,1 and 2,3".
 std::string describeGroups(const Json &groups) {
   std::string text;
@@ -104,7 +109,7 @@ Named decisionsOf(const Json &plan) {
   };
   for (const char *name : {"step", "cluster"})
     if (const Json &sum = memberOf(decisions, name); !sum.is_null())
-      add(name, sum.get<std::string>());
+      add(name, textOf(sum));
   size_t stage = 0;
   for (const Json &cut : memberOf(decisions, "cuts"))
     add("begin of stage " + std::to_string(stage++), "operation " + cut.dump());
@@ -116,11 +121,10 @@ Named decisionsOf(const Json &plan) {
   size_t number = 0;
   for (const Json &pipeline : memberOf(decisions, "pipelines")) {
     std::string name = "pipeline " + std::to_string(number++);
-    add(name, memberOf(pipeline, "kind").get<std::string>());
+    add(name, textOf(memberOf(pipeline, "kind")));
     stage = 0;
     for (const Json &steps : memberOf(pipeline, "stages"))
-      add(name + ", stage " + std::to_string(stage++),
-          steps.get<std::string>());
+      add(name + ", stage " + std::to_string(stage++), textOf(steps));
   }
   return named;
 }

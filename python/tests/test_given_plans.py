@@ -124,6 +124,26 @@ def test_shares_are_taken(decided):
     assert parts == {"stage0": [0.75, 0.25], "stage1": [0.5]}
 
 
+def test_shares_of_one_stage(decided):
+    """The other's are decided."""
+    made = check(
+        decided.edited(shares=[{"devices": [[0, 1]], "batch": [[1, 3]]}])
+    )
+    parts = {
+        g["name"]: g["shares"] for g in made["task_graphs"] if "shares" in g
+    }
+    assert parts == {"stage0": [0.25 * 3, 0.25], "stage1": [0.5]}
+
+
+def test_a_cut_of_what_is_not_cut(decided):
+    wh.init(wh.Config({"num_micro_batch": MICRO_BATCHES}))
+    wh.set_default_strategy(wh.replicate())
+    plan = decided.edited(devices=None, shares=None, pipelines=None)
+    step = wh.jit(train_step, cluster=DEVICES, batch_argnums=1, plan=plan)
+    with pytest.raises(wh.CompileError, match="not cut automatically"):
+        wh.explain(step, *arguments())
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_edits(decided, seed):
     drawn = random.Random(seed)
@@ -185,6 +205,18 @@ def test_random_edits(decided, seed):
         (
             {"pipelines": [{"kind": "gpipe", "stages": ["F0"]}]},
             "has 1 stages, and the step has 2",
+        ),
+        (
+            {"devices": {"stage0": [[0], [1]], "stage1": [[2]]}},
+            "has 1 repetitions, and 'stage0' has 2",
+        ),
+        (
+            {"cuts": None, "devices": {"stage0": [[0, 1, 2, 3]]}},
+            "has none for task graph 'stage1'",
+        ),
+        (
+            {"shares": [{"devices": [[0, 1]], "batch": [[1, 1]]}] * 2},
+            "these devices have shares above",
         ),
         ({"step": "0"}, "is the plan of another step"),
         ({"cluster": "0"}, "is a plan for another cluster"),

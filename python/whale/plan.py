@@ -70,11 +70,12 @@ class Plan(dict[str, Any]):
         kept = {name: one for name, one in kept.items() if one is not None}
         return Plan({**self, "decisions": copy.deepcopy(kept)})
 
-    def compare(self, other: Plan) -> list[str]:
+    def compare(self, other: compiler.PlanLike) -> list[str]:
         """What differs from another plan of the step, a line each: this one's
         decision, and the other's; last the seconds of a step and the bytes of
         the fullest device, as expected."""
-        return native.extension().compare_plans(self._text(), other._text())
+        text = compiler.plan_text(other)
+        return native.extension().compare_plans(self._text(), text)
 
     def _text(self) -> str:
         return compiler.plan_text(self)

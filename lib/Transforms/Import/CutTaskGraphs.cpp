@@ -48,8 +48,11 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
   void runOnOperation() override {
     module = getOperation();
     std::optional<int64_t> wanted = Config(module).getNumTaskGraphs();
-    if (!wanted)
+    if (!wanted) {
+      if (failed(checkUncut()))
+        signalPassFailure();
       return;
+    }
     count = *wanted;
     if (failed(run()))
       signalPassFailure();
@@ -67,7 +70,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     if (failed(hasScopes))
       return failure();
     if (*hasScopes)
-      return success();
+      return checkUncut();
 
     StepUnits units = findUnits(step, main);
     int64_t counted = llvm::count_if(
@@ -87,8 +90,13 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       return emitError(first) << "num_task_graph = " << count
                               << " is more than " << kMost << " task graphs";
     given = getGivenPlan(module);
-    if (given && given->cuts.empty())
+    if (given && given->cuts.empty()) {
+      for (StrategyAttr strategy :
+           makeStrategies(cluster->devices.size(), std::min(count, counted)))
+        if (failed(checkPlannedNames(module, strategy.getName())))
+          return failure();
       given.reset();
+    }
     if (given && failed(checkGivenCut(units)))
       return failure();
     llvm::Expected<Cut> cut =
@@ -171,6 +179,16 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
   /// by element takes next to none beside a product.
   static constexpr double kUsefulShare = 0.1;
 
+  /// What is not cut automatically has no cut that a plan could give.
+  LogicalResult checkUncut() {
+    std::optional<Plan> plan = getGivenPlan(module);
+    if (!plan || plan->cuts.empty())
+      return success();
+    return emitPlanError(module, plan->cuts.front().place)
+           << "decisions.cuts: the step is not cut automatically, as with "
+              "num_task_graph and without scopes";
+  }
+
   /// Each stage has something to compute, and devices of its own, or the same
   /// as another.
   LogicalResult checkGivenCut(const StepUnits &units) {
@@ -197,6 +215,13 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     for (StrategyAttr strategy : makeStrategies(1, given->cuts.size()))
       if (failed(checkPlannedNames(module, strategy.getName())))
         return failure();
+    for (const Plan::Devices &stage : given->devices)
+      if (stage.groups.size() != given->devices.front().groups.size())
+        return emitPlanError(module, stage.place)
+               << "decisions.devices." << stage.taskGraph << ": has "
+               << stage.groups.size() << " repetitions, and '"
+               << given->devices.front().taskGraph << "' has "
+               << given->devices.front().groups.size();
     llvm::DenseMap<int64_t, const Plan::Devices *> owners;
     for (const Plan::Devices &stage : given->devices)
       for (const std::vector<int64_t> &group : stage.groups)

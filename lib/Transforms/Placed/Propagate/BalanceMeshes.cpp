@@ -49,6 +49,8 @@ void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
     keepReplicasApart(meshes);
     rotate(meshes, mostVariants);
   }
+  // The others are decided as without a plan.
+  takePlanned(meshes);
   useShares(realShares(meshes));
 }
 
@@ -84,20 +86,19 @@ static MeshBalance::ByDevice fromPlan(const PlannedShares::ByDevice &costs) {
   return result;
 }
 
-/// Takes the shares of a plan, if it has them for all meshes with work.
+/// Takes the shares that a plan has. Whether it has them for all meshes with
+/// work.
 bool MeshBalancer::takePlanned(ArrayRef<Mesh *> meshes) {
-  std::vector<const PlannedShares *> found;
+  bool hasAll = !planned.empty();
   for (auto [mesh, load] : llvm::zip_equal(meshes, loadOf)) {
-    const auto *it = llvm::find_if(planned, [&](const PlannedShares &shares) {
-      return load && shares.devices == mesh->getGroups();
+    const std::vector<std::vector<DeviceId>> &groups = mesh->getGroups();
+    const auto *shares = llvm::find_if(planned, [&](const PlannedShares &each) {
+      return each.devices == groups;
     });
-    found.push_back(it == planned.end() ? nullptr : it);
-    if (load && !found.back())
-      return false;
-  }
-  for (auto [mesh, shares] : llvm::zip_equal(meshes, found)) {
-    if (!shares)
+    if (!load || shares == planned.end()) {
+      hasAll &= !load;
       continue;
+    }
     MeshBalance balance;
     balance.batch = fromPlan(shares->batch);
     balance.byGroup = shares->byGroup;
@@ -110,7 +111,7 @@ bool MeshBalancer::takePlanned(ArrayRef<Mesh *> meshes) {
     balance.period = shares->period;
     mesh->setBalance(std::move(balance));
   }
-  return !planned.empty();
+  return hasAll;
 }
 
 std::vector<PlannedShares>
