@@ -242,7 +242,7 @@ Cost PlanReader::cost(const JsonField &field) {
   if (std::optional<JsonField> fixed = field.get("fixed"))
     cost.fixed = fixed->within(0, most);
   if (std::optional<JsonField> part = field.get("most"))
-    cost.most = part->within(1e-9, 1);
+    cost.most = part->within(0, 1);
   return cost;
 }
 
