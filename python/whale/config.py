@@ -86,8 +86,8 @@ class Config(Mapping[str, Any]):
       devices.
     - ``communication.bucket_bytes``: up to how many bytes small reductions of
       gradients are joined in one exchange: 262144 if left out, 0 joins none.
-    - ``zero.level``: ``"v0"`` has replicas share out the state of the optimizer,
-      as EPL's level of that name and DeepSpeed's first stage do.
+    - ``zero.level``: ``"v0"`` has replicas share out the state of the
+      optimizer, as EPL's level of that name and DeepSpeed's first stage do.
     - ``debug_nans``: True makes a step whose results have a NaN a
       `FloatingPointError` that names the operation which made the first one.
       Left out, JAX's ``jax_debug_nans`` says so.

@@ -513,8 +513,8 @@ def test_random_deaths(endless: pathlib.Path, launcher: str, seed: int) -> None:
     finally:
         for process in job:
             process.kill()
-    # On a busy machine mpirun kills those that are slow to end; what these leave
-    # a later run removes.
+    # On a busy machine mpirun kills those that are slow to end; what these
+    # leave a later run removes.
     if launcher == "mpirun" and shared_memory() - before:
         later = run(endless, "later", "--steps=1", "--nprocs=2")
         assert later.returncode == 0, later.stderr

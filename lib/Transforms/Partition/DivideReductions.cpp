@@ -146,8 +146,8 @@ void Divider::divide(AllReduceOp op, const Division &division,
   int64_t next = op.getChannel();
   std::array<int64_t, 3> sizes = {part, part, even};
   for (auto [step, elements] : llvm::zip_equal(division.steps, sizes)) {
-    Type stepType = RankedTensorType::get({elements},
-                                      getElementTypeOrSelf(value.getType()));
+    Type stepType = RankedTensorType::get(
+        {elements}, getElementTypeOrSelf(value.getType()));
     last = createStep(builder, CollectiveOp(op), step, next, value, stepType);
     value = last->getResult(0);
     next = next == int64_t(op.getChannel()) ? channel : channel + 1;

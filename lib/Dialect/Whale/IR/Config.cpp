@@ -95,8 +95,8 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
                                    const Twine &prefix) {
   for (NamedAttribute entry : section) {
     std::string key = (prefix + entry.getName().getValue()).str();
-    if (llvm::is_contained({"pipeline", "cluster", "communication", "gpu", "zero"},
-                           key)) {
+    if (llvm::is_contained(
+            {"pipeline", "cluster", "communication", "gpu", "zero"}, key)) {
       auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
       if (!inner)
         return op->emitError("whale.config: ")
