@@ -8,8 +8,8 @@
 //
 // Plans as JSON, and back. What can be said wrongly of one decision by itself
 // is found here, with its place in the text; what does not fit the step or
-// another decision is found by the pass that carries it out. Cost: linear in
-// the text.
+// another decision is found by the pass that carries it out. ShareCost: linear
+// in the text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,6 @@ namespace whale {
 
 using Json = nlohmann::ordered_json;
 using system::JsonField;
-using Cost = PlannedShares::Cost;
 using ByDevice = PlannedShares::ByDevice;
 
 /// Of the text of a plan. One of another version has other members.
@@ -76,7 +75,7 @@ std::string checksumOf(const Json &value) {
 //===----------------------------------------------------------------------===//
 
 /// A number where it says all.
-static Json toJson(const Cost &cost) {
+static Json toJson(const ShareCost &cost) {
   if (cost.fixed == 0 && cost.most == 1)
     return cost.seconds;
   Json json = {{"seconds", cost.seconds}};
@@ -87,16 +86,16 @@ static Json toJson(const Cost &cost) {
   return json;
 }
 
-static Json toJson(const std::vector<Cost> &costs) {
+static Json toJson(const std::vector<ShareCost> &costs) {
   Json json = Json::array();
-  for (const Cost &cost : costs)
+  for (const ShareCost &cost : costs)
     json.push_back(toJson(cost));
   return json;
 }
 
 static Json toJson(const ByDevice &costs) {
   Json json = Json::array();
-  for (const std::vector<Cost> &group : costs)
+  for (const std::vector<ShareCost> &group : costs)
     json.push_back(toJson(group));
   return json;
 }
@@ -196,7 +195,7 @@ private:
   }
   static std::vector<int64_t> numbers(const JsonField &field);
   static std::vector<std::vector<int64_t>> groups(const JsonField &field);
-  static Cost cost(const JsonField &field);
+  static ShareCost cost(const JsonField &field);
   static ByDevice costs(const JsonField &field,
                         const std::vector<std::vector<int64_t>> &devices);
   PlannedShares shares(const JsonField &field) const;
@@ -229,10 +228,10 @@ std::vector<std::vector<int64_t>> PlanReader::groups(const JsonField &field) {
   return lists;
 }
 
-Cost PlanReader::cost(const JsonField &field) {
+ShareCost PlanReader::cost(const JsonField &field) {
   // A device that takes no time would take all.
   constexpr double least = 1e-300, most = 1e300;
-  Cost cost;
+  ShareCost cost;
   if (!field.value().is_object()) {
     cost.seconds = field.within(least, most);
     return cost;
@@ -370,13 +369,13 @@ Plan PlanReader::read(const JsonField &file) {
                                     : "expected more than in the stage before");
       plan.cuts.push_back({begin, placeOf(each)});
     }
-  if (std::optional<JsonField> devices = decisions.get("devices");
-      devices && devices->members().empty())
-    devices->fail("expected at least one task graph");
-  if (std::optional<JsonField> devices = decisions.get("devices"))
+  if (std::optional<JsonField> devices = decisions.get("devices")) {
     for (const auto &[name, each] : devices->members())
       plan.devices.push_back(
           {system::bytesFromUtf8(name), groups(each), placeOf(each)});
+    if (plan.devices.empty())
+      devices->fail("expected at least one task graph");
+  }
   if (std::optional<JsonField> list = decisions.get("shares"))
     for (const JsonField &each : list->list()) {
       PlannedShares own = shares(each);

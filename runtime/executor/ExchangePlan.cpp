@@ -115,38 +115,33 @@ static bool isDense(const Shape &size, const Shape &strides) {
   return true;
 }
 
+/// A piece where it lies in a block, from `offset` on, with the loops that copy
+/// it from the strides `from` to the strides `to`.
+static PlacedPiece place(ExchangePlan &plan, size_t number, size_t block,
+                         int64_t offset, const Shape &to, const Shape &from) {
+  const MovedPiece &piece = plan.pieces[number];
+  int64_t width = plan.moves[piece.move].elementBytes;
+  size_t first = plan.loops.size();
+  int64_t run = addCopyLoops(to, from, piece.size, width, plan.loops);
+  return {number, block, offset * width,           width,
+          run,    first, plan.loops.size() - first};
+}
+
 /// A piece of a source that is copied to something with the strides `to`, or
 /// the other way round.
 static PlacedPiece placeSource(ExchangePlan &plan, size_t number,
                                const Shape &to) {
   const MovedPiece &piece = plan.pieces[number];
-  int64_t width = plan.moves[piece.move].elementBytes;
-  size_t first = plan.loops.size();
-  int64_t run =
-      addCopyLoops(to, piece.fromStrides, piece.size, width, plan.loops);
-  return {number,
-          plan.sources.of(piece.move, piece.owner),
-          piece.fromOffset * width,
-          width,
-          run,
-          first,
-          plan.loops.size() - first};
+  return place(plan, number, plan.sources.of(piece.move, piece.owner),
+               piece.fromOffset, to, piece.fromStrides);
 }
 
 /// A piece that is copied to a result from what is packed.
 static PlacedPiece placeResult(ExchangePlan &plan, size_t number) {
   const MovedPiece &piece = plan.pieces[number];
-  int64_t width = plan.moves[piece.move].elementBytes;
-  size_t first = plan.loops.size();
-  int64_t run = addCopyLoops(piece.toStrides, format::denseStrides(piece.size),
-                             piece.size, width, plan.loops);
-  return {number,
-          plan.results.of(piece.move, piece.receiver),
-          piece.toOffset * width,
-          width,
-          run,
-          first,
-          plan.loops.size() - first};
+  return place(plan, number, plan.results.of(piece.move, piece.receiver),
+               piece.toOffset, piece.toStrides,
+               format::denseStrides(piece.size));
 }
 
 namespace {

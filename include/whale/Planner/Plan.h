@@ -16,6 +16,7 @@
 #define WHALE_PLANNER_PLAN_H
 
 #include "whale/Planner/Schedule.h"
+#include "whale/Planner/ShareCost.h"
 #include "whale/System/JsonField.h"
 
 #include <cstdint>
@@ -28,14 +29,7 @@ namespace whale {
 /// How the devices of a mesh share out work. Of each device, or of groups of
 /// them, and relative: who takes twice as long for a unit gets half as many.
 struct PlannedShares {
-  struct Cost {
-    /// For a unit; the same for each unit that all of them share out; and the
-    /// largest part of all units that there is memory for.
-    double seconds = 1, fixed = 0, most = 1;
-
-    bool operator==(const Cost &other) const = default;
-  };
-  using ByDevice = std::vector<std::vector<Cost>>;
+  using ByDevice = std::vector<std::vector<ShareCost>>;
   /// Of what a group cuts into so many pieces, or of what it cuts otherwise.
   struct Inner {
     int64_t pieces = 0;
@@ -48,7 +42,7 @@ struct PlannedShares {
   std::vector<std::vector<int64_t>> devices;
   ByDevice batch;
   bool byGroup = false;
-  std::vector<Cost> replicas;
+  std::vector<ShareCost> replicas;
   std::vector<Inner> inner;
   ByDevice otherInner;
   /// Samples of each micro-batch, if their shares differ; they repeat after

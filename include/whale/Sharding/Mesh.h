@@ -19,23 +19,13 @@
 
 #include "whale/Cluster/Cluster.h"
 #include "whale/Placement/Placement.h"
+#include "whale/Planner/ShareCost.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include <map>
 #include <optional>
 #include <vector>
 
 namespace whale {
-
-/// What the size of a device's share follows, or that of a group of devices.
-struct ShareCost {
-  /// Seconds for a unit, up to a factor.
-  double seconds = 1;
-  /// Seconds that it is busy besides, for each unit that all of them share out.
-  double fixed = 0;
-  /// The largest part of all units that there is memory for; 1 where memory is
-  /// no limit.
-  double most = 1;
-};
 
 /// What devices do in one second, all of them together, in units.
 double rateOf(llvm::ArrayRef<ShareCost> devices);

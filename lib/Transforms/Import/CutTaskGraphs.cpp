@@ -91,10 +91,8 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
                               << " is more than " << kMost << " task graphs";
     given = getGivenPlan(module);
     if (given && given->cuts.empty()) {
-      for (StrategyAttr strategy :
-           makeStrategies(cluster->devices.size(), std::min(count, counted)))
-        if (failed(checkPlannedNames(module, strategy.getName())))
-          return failure();
+      if (failed(checkStageNames(std::min(count, counted))))
+        return failure();
       given.reset();
     }
     if (given && failed(checkGivenCut(units)))
@@ -189,6 +187,15 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
               "num_task_graph and without scopes";
   }
 
+  /// The given plan has devices for each of so many stages, if for any.
+  LogicalResult checkStageNames(int64_t stages) {
+    SmallVector<StrategyAttr> made = makeStrategies(1, stages);
+    return checkPlannedNames(
+        module, llvm::map_to_vector(made, [](StrategyAttr strategy) {
+          return strategy.getName();
+        }));
+  }
+
   /// Each stage has something to compute, and devices of its own, or the same
   /// as another.
   LogicalResult checkGivenCut(const StepUnits &units) {
@@ -212,9 +219,8 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
                << "decisions.cuts[" << stage
                << "]: the stage has no operation with FLOPs";
     }
-    for (StrategyAttr strategy : makeStrategies(1, given->cuts.size()))
-      if (failed(checkPlannedNames(module, strategy.getName())))
-        return failure();
+    if (failed(checkStageNames(given->cuts.size())))
+      return failure();
     for (const Plan::Devices &stage : given->devices)
       if (stage.groups.size() != given->devices.front().groups.size())
         return emitPlanError(module, stage.place)

@@ -58,34 +58,6 @@ void MeshBalancer::balance(ArrayRef<Mesh *> meshes, int64_t mostVariants) {
 // Plans
 //===----------------------------------------------------------------------===//
 
-static PlannedShares::Cost toPlan(const ShareCost &cost) {
-  return {cost.seconds, cost.fixed, cost.most};
-}
-
-static PlannedShares::ByDevice toPlan(const MeshBalance::ByDevice &costs) {
-  PlannedShares::ByDevice result;
-  for (const std::vector<ShareCost> &group : costs)
-    llvm::append_range(result.emplace_back(),
-                       llvm::map_range(group, [](const ShareCost &cost) {
-                         return toPlan(cost);
-                       }));
-  return result;
-}
-
-static ShareCost fromPlan(const PlannedShares::Cost &cost) {
-  return {cost.seconds, cost.fixed, cost.most};
-}
-
-static MeshBalance::ByDevice fromPlan(const PlannedShares::ByDevice &costs) {
-  MeshBalance::ByDevice result;
-  for (const std::vector<PlannedShares::Cost> &group : costs)
-    llvm::append_range(result.emplace_back(),
-                       llvm::map_range(group, [](const auto &cost) {
-                         return fromPlan(cost);
-                       }));
-  return result;
-}
-
 /// Takes the shares that a plan has. Whether it has them for all meshes with
 /// work.
 bool MeshBalancer::takePlanned(ArrayRef<Mesh *> meshes) {
@@ -100,13 +72,12 @@ bool MeshBalancer::takePlanned(ArrayRef<Mesh *> meshes) {
       continue;
     }
     MeshBalance balance;
-    balance.batch = fromPlan(shares->batch);
+    balance.batch = shares->batch;
     balance.byGroup = shares->byGroup;
-    for (const PlannedShares::Cost &cost : shares->replicas)
-      balance.replicas.push_back(fromPlan(cost));
+    balance.replicas = shares->replicas;
     for (const PlannedShares::Inner &inner : shares->inner)
-      balance.inner[inner.pieces] = fromPlan(inner.costs);
-    balance.otherInner = fromPlan(shares->otherInner);
+      balance.inner[inner.pieces] = inner.costs;
+    balance.otherInner = shares->otherInner;
     balance.moments = shares->moments;
     balance.period = shares->period;
     mesh->setBalance(std::move(balance));
@@ -123,13 +94,12 @@ MeshBalancer::getShares(ArrayRef<Mesh *> meshes) const {
     const MeshBalance &balance = mesh->getBalance();
     PlannedShares &shares = list.emplace_back();
     shares.devices = mesh->getGroups();
-    shares.batch = toPlan(balance.batch);
+    shares.batch = balance.batch;
     shares.byGroup = balance.byGroup;
-    for (const ShareCost &cost : balance.replicas)
-      shares.replicas.push_back(toPlan(cost));
+    shares.replicas = balance.replicas;
     for (const auto &[pieces, costs] : balance.inner)
-      shares.inner.push_back({pieces, toPlan(costs)});
-    shares.otherInner = toPlan(balance.otherInner);
+      shares.inner.push_back({pieces, costs});
+    shares.otherInner = balance.otherInner;
     shares.moments = balance.moments;
     shares.period = balance.period;
   }
