@@ -182,6 +182,26 @@ def test_interrupts(
         assert ended(pid)
 
 
+def test_interrupts_while_it_starts(
+    tmp_path, temporary_files, stand_in, monkeypatch
+):
+    """What has begun already is ended, too."""
+    stand_in(f"echo $$ > {tmp_path}/pid; sleep 100")
+    start = subprocess.Popen
+
+    def interrupted(*args, **options):
+        process = start(*args, **options)
+        read_when_written(tmp_path / "pid")
+        os.kill(os.getpid(), signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        compile_text(tmp_path / "p.whale")
+    (pid,) = read_when_written(tmp_path / "pid")
+    assert ended(pid)
+
+
 def test_the_compiler_ends_with_python(tmp_path):
     """Also where Python is killed."""
     (tmp_path / "long.mlir").write_text(

@@ -10,13 +10,17 @@ at once.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import json
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+import threading
+import types
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from whale import files
@@ -180,8 +184,42 @@ def _run(
     on_pass: Callable[[str], None],
 ) -> tuple[bytes, int]:
     """The standard output and the exit status of a command."""
+    with contextlib.ExitStack() as stack:
+        with _interrupts_held():
+            process = stack.enter_context(_start(command, place, stderr))
+            stack.push(functools.partial(_end_after_errors, process))
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith(_PASS):
+                on_pass(line[len(_PASS) :].decode().rstrip('"}\n'))
+        return b"".join(lines), process.wait()
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Lets Ctrl-C act behind the block: it could hide a process just begun."""
+    handler = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if not (main and callable(handler)):
+        yield
+        return
+    held: list[tuple[int, types.FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *arguments: held.append(arguments))
     try:
-        process = subprocess.Popen(
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if held:
+            handler(*held[0])
+
+
+def _start(
+    command: list[str], place: str, stderr: Any
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
             command,
             cwd=place,
             stdin=subprocess.DEVNULL,
@@ -199,18 +237,13 @@ def _run(
             f"the compiler cannot be started ({error}); build it with "
             "scripts/setup.sh, or pip install ."
         ) from error
-    with process:
-        try:
-            assert process.stdout is not None
-            lines = []
-            for line in process.stdout:
-                lines.append(line)
-                if line.startswith(_PASS):
-                    on_pass(line[len(_PASS) :].decode().rstrip('"}\n'))
-            return b"".join(lines), process.wait()
-        except BaseException:
-            _end(process)
-            raise
+
+
+def _end_after_errors(
+    process: subprocess.Popen[bytes], error: type[BaseException] | None, *_: Any
+) -> None:
+    if error is not None:
+        _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
