@@ -83,6 +83,9 @@ def test_a_module(tmp_path):
     assert result.returncode == 0
     result = run(tmp_path, "whale.launch", "--nprocs=2")
     assert "error: give a script, or -m and a module" in result.stderr
+    result = run(tmp_path, "whale.launch", "--nprocs=2", "-m", "none.here")
+    assert result.returncode == 2
+    assert "error: -m: there is no module 'none.here'" in result.stderr
 
 
 def test_a_script_that_never_joins(tmp_path):

@@ -105,6 +105,22 @@ def test_devices_without_a_sample():
     assert "a larger mini-batch" in found
 
 
+def test_one_sample():
+    wh.set_default_strategy(wh.replicate())
+    (found,) = compiled(step, W, X[:1], cluster=3, batch_argnums=1)
+    assert "a mini-batch of one sample is not shared out: 3 ranks" in found
+
+
+def test_a_dry_run_warns_too():
+    (found,) = warnings_of(lambda: wh.explain(step, W, X, cluster=2))
+    assert "all 2 ranks compute the whole of it" in found
+    wh.set_default_strategy(wh.replicate())
+    jitted = wh.jit(step, cluster=3, batch_argnums=1)
+    (found,) = warnings_of(lambda: wh.explain(jitted, W, X[:2]))
+    assert "device 2 (cpu) has no work in 'default'" in found
+    assert warnings_of(lambda: wh.explain(jitted, W, X)) == []
+
+
 def test_no_argument_carries_the_batch():
     (found,) = replicated()
     assert "no argument carries the mini-batch, so 2 ranks" in found

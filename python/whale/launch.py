@@ -11,6 +11,7 @@ hosts each runs this, with where the first process listens and which host it is:
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import signal
 import sys
@@ -58,6 +59,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(words)
     if options.module:
+        # Each process would say it, and none by which option.
+        package = options.module[0].partition(".")[0]
+        if not package or importlib.util.find_spec(package) is None:
+            parser.error(f"-m: there is no module {options.module[0]!r}")
         command = ["-m", *options.module]
     elif options.script:
         command = [options.script, *options.arguments]

@@ -192,10 +192,19 @@ class Lowered:
             self._functions,
             own_ranks=self._own_ranks,
         )
-        waste.check_program(
-            program, self._arguments, cluster, self._says_target
-        )
+        fed = [entry.get("fed_by") is not None for entry in program.entries]
+        self._check_waste(program.plan, cluster, program.target, fed)
         return program
+
+    def _check_waste(
+        self,
+        plan: Plan,
+        cluster: clusters.ClusterLike,
+        target: str,
+        state: Sequence[bool] | None = None,
+    ) -> None:
+        is_assumed = target == "cpu" and not self._says_target
+        waste.check_plan(plan, self._arguments, cluster, is_assumed, state)
 
     @property
     def name(self) -> str:
@@ -221,6 +230,11 @@ class Lowered:
         cluster = self._given_cluster(
             self._cluster if cluster is None else cluster
         )
+        plan = self._make_plan(cluster)
+        self._check_waste(plan, cluster, self._target)
+        return plan
+
+    def _make_plan(self, cluster: clusters.ClusterLike) -> Plan:
         return Plan(
             compiler.plan(
                 self._text,
@@ -235,7 +249,8 @@ class Lowered:
 
         The step is planned, as `plan` does.
         """
-        return self.plan().get("scopes", {})
+        plan = self._make_plan(self._given_cluster(self._cluster))
+        return plan.get("scopes", {})
 
     @staticmethod
     def _given_cluster(

@@ -1,11 +1,11 @@
 """What a step would waste without a word, said when it is compiled.
 
-In: a step's arguments, before and after it is traced, and its program. Out:
+In: a step's arguments, before and after it is traced, and its plan. Out:
 warnings (`notices`), each with what to write instead: switches of JAX that a
 program does not follow, arguments that the step changes in place, state that it
 does not return, ranks that repeat the whole batch, devices without work, GPUs
 that a program for the CPU only names. Nothing here is done for a call that is
-known. Cost: a comparison of the leaves, and a pass over the program's plan.
+known. Cost: a comparison of the leaves, and a pass over the plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax
 from whale import clusters
 from whale.arguments import Argument
 from whale.notices import warn
-from whale.program import Program
+from whale.plan import Plan
 from whale.signature import Leaf, argument_label
 
 # Switches of JAX, with the value that is followed and what to do instead.
@@ -112,36 +112,49 @@ def check_donated(
     )
 
 
-def check_program(
-    program: Program,
+def check_plan(
+    plan: Plan,
     arguments: Sequence[Argument],
     cluster: clusters.ClusterLike | None,
-    says_target: bool,
+    is_cpu_assumed: bool,
+    state: Sequence[bool] | None = None,
 ) -> None:
-    """Warns of what a program wastes.
+    """Warns of what a program wastes that carries out a plan.
 
     Args:
-        program: what was compiled.
+        plan: what was decided, or what is to be.
         arguments: what the step takes.
-        cluster: what it is compiled for.
-        says_target: whether the user has said where it runs.
+        cluster: what it is for.
+        is_cpu_assumed: whether it is for the CPU, which the user has not said.
+        state: which of `arguments` a result of the step before replaces; left
+            out, those that are donated.
     """
-    plan, ranks = program.plan, program.ranks
-    if not plan.get("task_graphs") or not ranks:
+    kinds = [
+        devices["kind"]
+        for devices in plan.get("devices", ())
+        for _ in devices["ranks"]
+    ]
+    if not plan.get("task_graphs") or not kinds:
         return
-    if program.target == "cpu" and not says_target:
-        _check_kinds(ranks, cluster)
-    if len(ranks) == 1:
+    if is_cpu_assumed:
+        _check_kinds(kinds, cluster)
+    if len(kinds) == 1:
         return
-    _check_repetition(program, plan, arguments)
+    given = [
+        argument
+        for argument, is_state in zip(
+            arguments, state or [a.donated for a in arguments]
+        )
+        if not is_state
+    ]
+    _check_repetition(plan, arguments, candidates(given))
     for text in plan.idle_devices():
         warn(text)
 
 
 def _check_kinds(
-    ranks: Sequence[Mapping[str, Any]], cluster: clusters.ClusterLike | None
+    kinds: Sequence[str], cluster: clusters.ClusterLike | None
 ) -> None:
-    kinds = [rank["kind"] for rank in ranks]
     gpus = {kind for kind in set(kinds) if clusters.is_gpu(kind, cluster)}
     if gpus:
         warn(
@@ -182,9 +195,9 @@ _SMALL_PART = 0.01
 
 
 def _check_repetition(
-    program: Program, plan: Mapping[str, Any], arguments: Sequence[Argument]
+    plan: Plan, arguments: Sequence[Argument], given: Sequence[str]
 ) -> None:
-    everywhere = [rank["device"] for rank in program.ranks]
+    everywhere = [rank for each in plan["devices"] for rank in each["ranks"]]
     # By its devices, all of them where nothing is said.
     several = [
         (graph, devices)
@@ -192,14 +205,8 @@ def _check_repetition(
         if graph["phase"] != "apply"
         and len(devices := _devices(graph) or everywhere) > 1
     ]
-    fed = [entry["fed_by"] is not None for entry in program.entries]
-    given = [
-        label
-        for argument, is_fed in zip(arguments, fed)
-        if not is_fed
-        for label in candidates([argument])
-    ]
-    if not several or not given or any(map(_is_cut, program.entries)):
+    is_cut = any("split" in (a["placement"] or "") for a in plan["arguments"])
+    if not several or not given or is_cut:
         return
     # Beside stages of their own, what is left is next to nothing.
     repeated = sum(graph.get("flops", 0) for graph, _ in several)
@@ -211,29 +218,29 @@ def _check_repetition(
         return
     count = max(len(devices) for _, devices in several)
     named = ", ".join(given[:3])
+    batch = [a for a in arguments if a.batch_dim is not None]
     if not any(graph.get("strategy") for graph, _ in several):
-        batch = (
+        carrier = (
             ""
-            if any(a.batch_dim is not None for a in arguments)
+            if batch
             else f" and batch_argnums= for what carries it ({named}?)"
         )
         warn(
             f"nothing in the step has a strategy, so all {count} ranks "
             "compute the whole of it: give wh.set_default_strategy("
-            f"wh.replicate()) to share out the mini-batch{batch}"
+            f"wh.replicate()) to share out the mini-batch{carrier}"
         )
-    elif all(argument.batch_dim is None for argument in arguments):
+    elif not batch:
         warn(
             f"no argument carries the mini-batch, so {count} ranks compute the "
             f"same: give wh.jit batch_argnums= for it ({named}?), or "
             'batch_argnums="auto"'
         )
-
-
-def _is_cut(entry: Mapping[str, Any]) -> bool:
-    """Whether ranks hold different parts of an argument."""
-    boxes = [box for box in entry["boxes"] or () if box is not None]
-    return any(box != boxes[0] for box in boxes)
+    elif all(a.aval.shape[a.batch_dim or 0] == 1 for a in batch):
+        warn(
+            f"a mini-batch of one sample is not shared out: {count} ranks "
+            "compute the same; give the step more samples, or fewer devices"
+        )
 
 
 def _devices(graph: Mapping[str, Any]) -> list[int]:

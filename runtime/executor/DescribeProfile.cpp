@@ -11,7 +11,8 @@
 // program took the longest, as means over the ranks. An instruction that is
 // made of several lines counts for the line of its result. Waiting for other
 // ranks is no line's; what a device reaches beyond its measured peaks, as in
-// its caches, counts as the peaks.
+// its caches, counts as the peaks. Both say what is left of a step's time, so
+// that all of it is accounted for.
 //
 // Cost: linear in the instructions of all ranks, with a look-up of each one's
 // line, a comparison with the kinds of instruction that this line has, and a
@@ -79,6 +80,11 @@ private:
            const Profile::Spent &spent);
   std::string kindOf(const Instruction &instruction) const;
   std::string time(double seconds) const;
+  /// What is left of all steps beside these seconds. There is nothing where
+  /// times overlap.
+  double rest(double seconds) const {
+    return std::max(0.0, profile.stepSeconds - seconds);
+  }
   void describeRanks(std::string &text) const;
   void describeLines(std::string &text);
   /// Runs `function` for each rank whose times are known.
@@ -146,10 +152,12 @@ void Describer::describeRanks(std::string &text) const {
   // Of many ranks those that the others wait for.
   if (rows.size() > mostRanks)
     std::ranges::sort(rows, std::ranges::greater(), &Row::compute);
-  text += "rank             compute            transfer             waiting\n";
+  text += "rank             compute            transfer             waiting   around instructions\n";
   for (size_t i = 0; i < std::min(rows.size(), mostRanks); ++i)
     text += print("%4zu ", rows[i].rank) + time(rows[i].compute) +
-            time(rows[i].transfer) + time(rows[i].waiting) + "\n";
+            time(rows[i].transfer) + time(rows[i].waiting) +
+            time(rest(rows[i].compute + rows[i].transfer + rows[i].waiting)) +
+            "\n";
   if (rows.size() > mostRanks)
     text += print("     and %zu ranks that compute less\n",
                   rows.size() - mostRanks);
@@ -189,8 +197,10 @@ void Describer::describeLines(std::string &text) {
   double ranks = 0;
   forEachRank([&](size_t, const BoundClass &) { ++ranks; });
   text += "               time  roofline  line\n";
+  double listed = 0;
   for (size_t i = 0; i < std::min(order.size(), mostLines); ++i) {
     const auto &[name, line] = *order[i];
+    listed += line.seconds / ranks;
     text += time(line.seconds / ranks);
     text += line.knownSeconds > 0
                 ? print(" %6.0f %%", 100 * std::min(1.0, line.leastSeconds /
@@ -202,6 +212,10 @@ void Describer::describeLines(std::string &text) {
     text += print("; %.3g a step)\n", static_cast<double>(line.count) / ranks /
                                           static_cast<double>(profile.steps));
   }
+  text += time(rest(listed)) + "        -  waiting, around instructions";
+  if (order.size() > mostLines)
+    text += print(", %zu other lines", order.size() - mostLines);
+  text += "\n";
 }
 
 std::string Describer::run() {

@@ -149,9 +149,8 @@ std::string describe(Location loc) {
 }
 
 InFlightDiagnostic emitUnsupported(Operation *callback) {
-  auto call = cast<hlo::CustomCallOp>(callback);
-  return call->emitError("custom_call @")
-         << call.getCallTargetName() << " is not supported";
+  return callback->emitError("a call of a Python function (jax.debug.print, "
+                             "jax.pure_callback, ...) is not supported");
 }
 
 /// A tensor of zeros.

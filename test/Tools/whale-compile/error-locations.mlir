@@ -4,7 +4,7 @@
 
 // RUN: not whale-compile %t/callback.mlir --cluster=1 -o %t/o.whale 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=CALLBACK --implicit-check-not=error:
-// CALLBACK: /p/site-packages/equinox/_errors.py:111:18: error: custom_call @xla_ffi_python_cpu_callback is not supported: a program of whale-compile can't call back into Python; start Python with EQX_ON_ERROR=nan in its environment, and equinox's error_if gives NaN where it would raise; called from train.py:7:3{{$}}
+// CALLBACK: /p/site-packages/equinox/_errors.py:111:18: error: a call of a Python function (jax.debug.print, jax.pure_callback, ...) is not supported: a program of whale-compile can't call back into Python; start Python with EQX_ON_ERROR=nan in its environment, and equinox's error_if gives NaN where it would raise; called from train.py:7:3{{$}}
 
 // RUN: not whale-compile %t/loop.mlir --cluster=1 -o %t/o.whale 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=LOOP --implicit-check-not=error:

@@ -23,7 +23,7 @@ module attributes {whale.scopes = {tanh = #whale.replicate}} {
 
 module attributes {whale.scopes = {"Model/*" = #whale.replicate<devices = 1>, "layer_0" = #whale.replicate<devices = 2>}} {
   func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error@unknown {{wh.scopes: 'Model/layer_0' has two strategies, #whale.replicate<devices = 1> of 'Model/*' and #whale.replicate<devices = 2> of 'layer_0'; leave one out}}
+    // expected-error@unknown {{wh.scopes: 'Model/layer_0' has two strategies, wh.replicate(1) of 'Model/*' and wh.replicate(2) of 'layer_0'; leave one out}}
     %0 = stablehlo.tanh %x : tensor<8xf32> loc("jit(s)/Model/layer_0/tanh")
     return %0 : tensor<8xf32>
   }

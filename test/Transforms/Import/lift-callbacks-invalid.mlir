@@ -6,7 +6,7 @@ func.func @main(%t: !stablehlo.token, %x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%t, %x)
       {mhlo.backend_config = {index = 0 : ui64}}
       : (!stablehlo.token, tensor<4xf32>) -> !stablehlo.token
-  // expected-error@+1 {{custom_call @xla_ffi_python_cpu_callback is not supported where its result is used beside ordered calls without results, which are made when the step has ended; give one of them ordered=False}}
+  // expected-error@+1 {{a call of a Python function (jax.debug.print, jax.pure_callback, ...) is not supported where its result is used beside ordered calls without results, which are made when the step has ended; give one of them ordered=False}}
   %1:2 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%0, %x)
       {mhlo.backend_config = {index = 1 : ui64}}
       : (!stablehlo.token, tensor<4xf32>) -> (!stablehlo.token, tensor<4xf32>)

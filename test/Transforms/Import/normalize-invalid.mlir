@@ -85,7 +85,7 @@ func.func @main(%x: tensor<4xf32>, %k: tensor<f32>) -> tensor<4xf32> {
 // -----
 
 func.func @main(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
-  // expected-error@+1 {{custom_call @xla_ffi_python_cpu_callback is not supported where nothing depends on its result in the end}}
+  // expected-error@+1 {{a call of a Python function (jax.debug.print, jax.pure_callback, ...) is not supported where nothing depends on its result in the end}}
   %0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x)
       {has_side_effect = true, mhlo.backend_config = {index = 0 : ui64}}
       : (tensor<f32>) -> tensor<f32>

@@ -125,6 +125,17 @@ static SmallVector<PathPart> getParts(StringRef path) {
   return parts;
 }
 
+/// A strategy as it is written in Python.
+static std::string describe(StrategyAttr strategy) {
+  std::string text = isa<SplitAttr>(strategy) ? "wh.split(" : "wh.replicate(";
+  std::optional<int64_t> devices = strategy.getDevices();
+  if (devices)
+    text += std::to_string(*devices);
+  if (!strategy.getName().empty())
+    text += (devices ? ", '" : "name='") + strategy.getName().str() + "'";
+  return text + ")";
+}
+
 static std::string join(ArrayRef<PathPart> names) {
   return llvm::join(
       llvm::map_range(names, [](const PathPart &name) { return name.text; }),
@@ -308,8 +319,9 @@ private:
           one.pattern->strategy != other.pattern->strategy)
         return op->emitError("wh.scopes: '")
                << join(names.take_front(one.count)) << "' has two strategies, "
-               << one.pattern->strategy << " of '" << one.pattern->text
-               << "' and " << other.pattern->strategy << " of '"
+               << describe(one.pattern->strategy) << " of '"
+               << one.pattern->text << "' and "
+               << describe(other.pattern->strategy) << " of '"
                << other.pattern->text << "'; leave one out";
     // The scopes around each other, of the path and of patterns.
     std::string around;

@@ -83,11 +83,11 @@ LogicalResult verifyCallsAreUsed(ModuleOp module) {
     if (!isPythonCallback(target) || !call.getHasSideEffect() ||
         !call->use_empty())
       return WalkResult::advance();
-    call->emitError("custom_call @")
-        << target
-        << " is not supported where nothing depends on its result in the end, "
-           "as in a product with zero or a choice by a constant; have the "
-           "function return nothing, and it is called when the step has ended";
+    call->emitError(
+        "a call of a Python function (jax.debug.print, jax.pure_callback, ...) "
+        "is not supported where nothing depends on its result in the end, as "
+        "in a product with zero or a choice by a constant; have the function "
+        "return nothing, and it is called when the step has ended");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
