@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Writes docs/reference from the TableGen files: make_reference.py [--check]
 
-A page for each dialect and for each pass, and an index. With --check nothing is
-written, and pages that are not what TableGen says are an error.
+A page for each dialect and for each pass, and an index; and the table of Config
+keys in docs/python.md. With --check nothing is written, and pages that are not
+what they are made of are an error.
 """
 
+import json
 import pathlib
 import re
 import shutil
@@ -103,6 +105,23 @@ def index(pages: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def config_table(text: str) -> str:
+    """docs/python.md, with the table that config_keys.json makes."""
+    keys = json.loads((ROOT / "python/whale/config_keys.json").read_text())
+    rows = ["| key | values | meaning |", "|---|---|---|"]
+    for name, key in keys.items():
+        if "names" in key:
+            values = ", ".join(f'`"{value}"`' for value in key["names"])
+        elif "most" in key:
+            values = f"{key['least']} to {key['most']}"
+        else:
+            values = "True, False"
+        rows.append(f"| `{name}` | {values} | {key['meaning']} |")
+    begin, end = "<!-- config-keys -->\n", "<!-- config-keys end -->\n"
+    first, rest = text.split(begin)
+    return first + begin + "\n".join(rows) + "\n" + end + rest.split(end)[1]
+
+
 def main() -> None:
     pages = dialect_pages() | pass_pages()
     pages["README.md"] = index(pages)
@@ -115,13 +134,21 @@ def main() -> None:
         for path in pages.keys() | old.keys()
         if pages.get(path) != old.get(path)
     )
+    guide = ROOT / "docs/python.md"
+    table = config_table(guide.read_text())
     if "--check" in sys.argv:
         if stale:
             sys.exit(
                 "run scripts/make_reference.py: docs/reference is not what "
                 f"TableGen says in {', '.join(stale)}"
             )
+        if table != guide.read_text():
+            sys.exit(
+                "run scripts/make_reference.py: docs/python.md has not the "
+                "keys of python/whale/config_keys.json"
+            )
         return
+    guide.write_text(table)
     for path in stale:
         if path not in pages:
             (REFERENCE / path).unlink()

@@ -194,8 +194,8 @@ def test_counts_of_the_configuration(key: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"pipeline.strategy": "2f2b"}, "one of gpipe, 1f1b"),
-        ({"pipeline.strategy": 3}, "one of gpipe, 1f1b"),
+        ({"pipeline.strategy": "2f2b"}, "one of 'gpipe', '1f1b'"),
+        ({"pipeline.strategy": 3}, "one of 'gpipe', '1f1b'"),
         ({"pipeline": "1f1b"}, "takes a dictionary"),
         ({"cluster.uneven_replicas": 1}, "True or False"),
         ({"cluster.uneven_replicas": "yes"}, "True or False"),

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import json
+import pathlib
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from whale import notices, strategies
@@ -12,56 +16,55 @@ from whale import notices, strategies
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-    """One setting: what it accepts, in words and as a check."""
+    """One setting, from config_keys.json, which the compiler also reads."""
 
-    accepts: str
-    check: Callable[[Any], bool]
+    # In the Markdown of docs/python.md.
+    meaning: str
+    # A number from `least` to `most`, one of `names`, or else True or False.
+    least: int | None = None
+    most: int | None = None
+    names: tuple[str, ...] = ()
+    # For Python alone, and not for the compiler.
+    python: bool = False
 
+    @property
+    def accepts(self) -> str:
+        """What it accepts, in words."""
+        if self.names:
+            names = ", ".join(map(repr, self.names))
+            return f"one of {names}" if len(self.names) > 1 else names
+        if self.most is not None:
+            return f"a whole number from {self.least} to {self.most}"
+        return "True or False"
 
-# The usual names of the schedules of a pipeline, and those of EPL.
-SCHEDULES = (
-    "gpipe",
-    "1f1b",
-    "backward-optimizer",
-    "interleaved",
-    "zero-bubble",
-    "preferforward",
-    "preferbackward",
-    "preferbackwardoptimizer",
-)
-
-MOST_BYTES = 1 << 40
-
-# What is for Python alone.
-_HERE = ("warnings",)
-
-KEYS: Mapping[str, Key] = {
-    "num_micro_batch": Key(strategies.COUNT, strategies.is_count),
-    "batch_norm": Key("'micro'", lambda value: value == "micro"),
-    "num_task_graph": Key(strategies.COUNT, strategies.is_count),
-    "pipeline.strategy": Key(
-        "the name of a schedule, one of " + ", ".join(SCHEDULES),
-        lambda value: isinstance(value, str) and value.lower() in SCHEDULES,
-    ),
-    "cluster.uneven_replicas": Key(
-        "True or False", lambda value: isinstance(value, bool)
-    ),
-    "communication.bucket_bytes": Key(
-        f"a number of bytes from 0 to {MOST_BYTES}",
-        lambda value: (
+    def check(self, value: Any) -> bool:
+        if self.names:
+            names = [name.lower() for name in self.names]
+            return isinstance(value, str) and value.lower() in names
+        if self.most is None:
+            return isinstance(value, bool)
+        return (
             isinstance(value, int)
             and not isinstance(value, bool)
-            and 0 <= value <= MOST_BYTES
-        ),
-    ),
-    "gpu.tf32": Key("True or False", lambda value: isinstance(value, bool)),
-    "gpu.epilogues": Key(
-        "True or False", lambda value: isinstance(value, bool)
-    ),
-    "zero.level": Key("'v0'", lambda value: value == "v0"),
-    "debug_nans": Key("True or False", lambda value: isinstance(value, bool)),
-    "warnings": Key("True or False", lambda value: isinstance(value, bool)),
-}
+            and self.least is not None
+            and self.least <= value <= self.most
+        )
+
+    @property
+    def help(self) -> str:
+        """What it means, without links."""
+        return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", self.meaning)
+
+
+def _read_keys() -> dict[str, Key]:
+    file = pathlib.Path(__file__).with_name("config_keys.json")
+    return {
+        name: Key(**entry | {"names": tuple(entry.get("names", ()))})
+        for name, entry in json.loads(file.read_text()).items()
+    }
+
+
+KEYS: Mapping[str, Key] = _read_keys()
 
 
 class Config(Mapping[str, Any]):
@@ -73,29 +76,7 @@ class Config(Mapping[str, Any]):
 
     The keys:
 
-    - ``num_micro_batch``: how many micro-batches a mini-batch is cut into.
-    - ``num_task_graph``: how many TaskGraphs the compiler cuts a step without
-      scopes into.
-    - ``pipeline.strategy``: the schedule of a pipeline: ``"gpipe"``,
-      ``"1f1b"``, ``"backward-optimizer"``, ``"interleaved"`` or
-      ``"zero-bubble"``, or the ``"PreferForward"``, ``"PreferBackward"``,
-      ``"PreferBackwardOptimizer"`` of EPL. Left out, the cost model chooses.
-    - ``batch_norm``: ``"micro"``, so that statistics between layers are those
-      of each micro-batch. Left out, they are an error where there are several.
-    - ``cluster.uneven_replicas``: True allows replicas of unequal numbers of
-      devices.
-    - ``communication.bucket_bytes``: up to how many bytes small reductions of
-      gradients are joined in one exchange: 262144 if left out, 0 joins none.
-    - ``zero.level``: ``"v0"`` has replicas share out the state of the
-      optimizer, as EPL's level of that name and DeepSpeed's first stage do.
-    - ``debug_nans``: True makes a step whose results have a NaN a
-      `FloatingPointError` that names the operation which made the first one.
-      Left out, JAX's ``jax_debug_nans`` says so.
-    - ``warnings``: False turns off the warnings of steps that waste something.
-    - ``gpu.tf32``: True allows GPUs to round the operands of f32 products and
-      convolutions of default precision to TF32, as XLA does.
-    - ``gpu.epilogues``: False keeps products on GPUs from taking GELU and the
-      sums of biases with them.
+    KEYS
 
     Raises:
         ValueError: for a name or a value that is no setting of Whale, and for
@@ -144,7 +125,7 @@ class Config(Mapping[str, Any]):
         """The compiler's settings with one dictionary for each section."""
         result: dict[str, Any] = {}
         for path, value in self._values.items():
-            if path in _HERE:
+            if KEYS[path].python:
                 continue
             *sections, name = path.split(".")
             place = result
@@ -165,6 +146,22 @@ class Config(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f"Config({self._values!r})"
 
+
+# The keys' entries come from their table.
+Config.__doc__ = (Config.__doc__ or "").replace(
+    "KEYS\n",
+    "\n    ".join(
+        textwrap.fill(
+            f"- ``{name}``: {key.help}.",
+            76,
+            subsequent_indent=" " * 6,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for name, key in KEYS.items()
+    )
+    + "\n",
+)
 
 _current = Config()
 

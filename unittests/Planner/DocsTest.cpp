@@ -9,6 +9,7 @@
 #include "../Placement/DocBlocks.h"
 #include "whale/Planner/Schedule.h"
 #include "llvm/Support/Format.h"
+#include <nlohmann/json.hpp>
 
 using namespace llvm;
 using namespace whale;
@@ -49,6 +50,20 @@ TEST(Docs, SchedulesAreAsWritten) {
        << llvm::format("%g", cantFail(simulate(problem, schedule)).makespan);
     EXPECT_EQ(text, lines.str());
   }
+}
+
+TEST(Docs, ConfigHasTheSchedules) {
+  auto buffer =
+      MemoryBuffer::getFile(WHALE_SOURCE_DIR "/python/whale/config_keys.json");
+  ASSERT_TRUE(bool(buffer));
+  auto names = nlohmann::json::parse((*buffer)->getBuffer().str())
+                   .at("pipeline.strategy")
+                   .at("names")
+                   .get<std::vector<std::string>>();
+  for (StringRef name : names)
+    EXPECT_TRUE(parseScheduleKind(name)) << name.str();
+  for (StringRef name : scheduleKindNames())
+    EXPECT_TRUE(is_contained(names, name)) << name.str();
 }
 
 } // namespace

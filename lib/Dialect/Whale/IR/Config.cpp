@@ -10,6 +10,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
+#include <nlohmann/json.hpp>
 
 using namespace mlir;
 using namespace whale;
@@ -57,70 +58,94 @@ void Config::setTf32(ModuleOp module) {
   set(module, section, list.getDictionary(module.getContext()));
 }
 
-/// Returns what the value of a key must be, or an empty string if it is valid;
-/// nullopt if the key is unknown.
-static std::optional<std::string> findFault(StringRef key, Attribute value) {
-  auto checkNumber = [&](int64_t least, int64_t most) -> std::string {
+namespace {
+/// What a key accepts: a number from `least` to `most`, one of `names`, in
+/// upper or lower case, or else true or false.
+struct Key {
+  std::string name;
+  std::optional<int64_t> least, most;
+  std::vector<std::string> names;
+};
+} // namespace
+
+/// The keys that the compiler knows.
+static ArrayRef<Key> getKeys() {
+  static const std::vector<Key> keys = [] {
+    constexpr StringLiteral text =
+#include "ConfigKeys.inc"
+        ;
+    std::vector<Key> keys;
+    auto table = nlohmann::ordered_json::parse(text.begin(), text.end());
+    for (const auto &[name, entry] : table.items()) {
+      if (entry.value("python", false))
+        continue;
+      Key &key = keys.emplace_back(Key{name, {}, {}, {}});
+      if (entry.contains("names"))
+        key.names = entry["names"];
+      if (entry.contains("most")) {
+        key.least = entry["least"];
+        key.most = entry["most"];
+      }
+    }
+    return keys;
+  }();
+  return keys;
+}
+
+static std::string accepted(const Key &key) {
+  if (key.most)
+    return ("a whole number from " + Twine(*key.least) + " to " +
+            Twine(*key.most))
+        .str();
+  if (key.names.empty())
+    return "true or false";
+  std::string names = "\"" + llvm::join(key.names, "\", \"") + "\"";
+  return key.names.size() > 1 ? "one of " + names : names;
+}
+
+static bool isValid(const Key &key, Attribute value) {
+  if (key.most) {
     auto number = dyn_cast<IntegerAttr>(value);
-    if (number && number.getType().isSignlessInteger(64) &&
-        number.getInt() >= least && number.getInt() <= most)
-      return "";
-    return ("a whole number from " + Twine(least) + " to " + Twine(most)).str();
-  };
-  if (key == Config::kMicroBatches || key == Config::kTaskGraphs)
-    return checkNumber(1, Config::kMostCount);
-  if (key == Config::kBucketBytes)
-    return checkNumber(0, Config::kMostBytes);
-  if (key == Config::kBatchNorm) {
-    auto name = dyn_cast<StringAttr>(value);
-    return name && name == "micro" ? "" : "\"micro\"";
+    return number && number.getType().isSignlessInteger(64) &&
+           number.getInt() >= *key.least && number.getInt() <= *key.most;
   }
-  if (key == Config::kZeroLevel) {
-    auto name = dyn_cast<StringAttr>(value);
-    return name && name == "v0" ? "" : "\"v0\"";
-  }
-  if (key == Config::kSchedule) {
-    auto name = dyn_cast<StringAttr>(value);
-    if (name && parseScheduleKind(name))
-      return "";
-    return "one of " + llvm::join(scheduleKindNames(), ", ");
-  }
-  if (key == Config::kUnevenReplicas || key == Config::kTf32 ||
-      key == Config::kEpilogues || key == Config::kDebugNans)
-    return isa<BoolAttr>(value) ? "" : "true or false";
-  return std::nullopt;
+  if (key.names.empty())
+    return isa<BoolAttr>(value);
+  auto name = dyn_cast<StringAttr>(value);
+  return name && llvm::any_of(key.names, [&](StringRef other) {
+           return other.equals_insensitive(name);
+         });
 }
 
 static LogicalResult verifySection(Operation *op, DictionaryAttr section,
                                    const Twine &prefix) {
   for (NamedAttribute entry : section) {
-    std::string key = (prefix + entry.getName().getValue()).str();
-    if (llvm::is_contained(
-            {"pipeline", "cluster", "communication", "gpu", "zero"}, key)) {
+    std::string path = (prefix + entry.getName().getValue()).str();
+    if (llvm::any_of(getKeys(), [&](const Key &key) {
+          return StringRef(key.name).starts_with(path + ".");
+        })) {
       auto inner = dyn_cast<DictionaryAttr>(entry.getValue());
       if (!inner)
         return op->emitError("whale.config: ")
-               << key << " is " << entry.getValue()
+               << path << " is " << entry.getValue()
                << ", expected a dictionary";
-      if (failed(verifySection(op, inner, key + ".")))
+      if (failed(verifySection(op, inner, path + ".")))
         return failure();
       continue;
     }
-    std::optional<std::string> fault = findFault(key, entry.getValue());
-    if (!fault)
+    const Key *key = llvm::find_if(
+        getKeys(), [&](const Key &key) { return key.name == path; });
+    if (key == getKeys().end())
       return op->emitError("whale.config: there is no key '")
-             << key << "'; the keys are "
+             << path << "'; the keys are "
              << llvm::join(
-                    ArrayRef<StringRef>{
-                        Config::kMicroBatches, Config::kBatchNorm,
-                        Config::kTaskGraphs, Config::kSchedule,
-                        Config::kUnevenReplicas, Config::kBucketBytes,
-                        Config::kTf32, Config::kEpilogues, Config::kZeroLevel,
-                        Config::kDebugNans},
+                    llvm::map_range(getKeys(),
+                                    [](const Key &key) { return key.name; }),
                     ", ");
-    if (!fault->empty())
+    if (!isValid(*key, entry.getValue()))
       return op->emitError("whale.config: ")
-             << key << " is " << entry.getValue() << ", expected " << *fault;
+             << path << " is " << entry.getValue() << ", expected "
+             << accepted(*key);
   }
   return success();
 }

@@ -16,7 +16,9 @@
 namespace whale {
 
 /// The configuration of a module (`whale.config`): a dictionary with an entry
-/// or a section for each key.
+/// or a section for each key. All keys, with what they accept and what they
+/// mean, are in python/whale/config_keys.json, which the frontend and the
+/// documentation also take them from.
 class Config {
 public:
   static constexpr llvm::StringLiteral kAttr = "whale.config";
@@ -34,8 +36,6 @@ public:
   static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
-  /// The maximum of a number of bytes.
-  static constexpr int64_t kMostBytes = int64_t(1) << 40;
   /// The maximum of a count: micro-batches are placed like devices.
   static constexpr int64_t kMostCount = kMostDevices;
 
