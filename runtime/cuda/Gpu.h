@@ -95,10 +95,11 @@ public:
       });
     return status;
   }
-  /// The same for libraries' own objects: whatever one says, it may lack
-  /// memory.
+  /// The same for libraries' own objects, and for what they compute without
+  /// reading what they write, as they load a kernel when it is first needed:
+  /// whatever one says, it may lack memory.
   template <typename... Parameters, typename... Arguments>
-  int tryCreate(const system::Entry<int(Parameters...)> &entry,
+  int tryLibrary(const system::Entry<int(Parameters...)> &entry,
                 Arguments... arguments) const {
     int status = entry.function(arguments...);
     if (status)

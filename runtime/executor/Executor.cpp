@@ -254,10 +254,15 @@ void Executor::runRank(int64_t rank, Step &step) {
     bind(rank, step.arguments, step.results);
   } catch (const Error &) {
     // Memory may be short until the run before is over.
-    if (!step.isBehind)
-      throw;
-    step.isEarly = true;
-    return;
+    if (step.isBehind) {
+      step.isEarly = true;
+      return;
+    }
+    // Another program of these ranks may have left more than this one needs.
+    self.device->reset();
+    self.device->giveBack();
+    shared->dropMemory(rank);
+    bind(rank, step.arguments, step.results);
   }
   self.slow.begin();
   self.run = nullptr;

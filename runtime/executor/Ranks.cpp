@@ -449,8 +449,9 @@ const Ranks::Rank &Ranks::reserve(int64_t number, Device &device,
 
 bool Ranks::dropMemory(int64_t number) {
   Rank &rank = ranks[number];
+  bool hasGiven = gpuTransport && gpuTransport->giveBack(number);
   if (!rank.arena)
-    return false;
+    return hasGiven;
   ++rank.version;
   rank.arena.reset();
   rank.workspace.reset();

@@ -296,6 +296,32 @@ for turn in range(3):
     assert "GPU 0 (Test GPU) has too little free memory" in bad.stderr
 
 
+def test_ranks_keep_no_more_than_their_program_needs(
+    tmp_path: pathlib.Path,
+) -> None:
+    """What a program has left on ranks that another one shares, an arena and
+    memory that NCCL's transfers stage in, is given up for that one's arrays."""
+    script = """
+eye = np.eye(256, dtype=np.float32) * 2
+wide = np.ones((72 * 2, 1024), np.float32)
+large = np.ones((4096 * 2, 256), np.float32)
+wh.init()
+wh.set_default_strategy(wh.replicate(2))
+gradient = wh.jit(lambda x, y: x.T @ y, cluster=2, target="cuda",
+                  batch_argnums=(0, 1))
+product = wh.jit(lambda x, a: x @ a, cluster=2, target="cuda",
+                 batch_argnums=(0,))
+for turn in range(2):
+    assert np.asarray(gradient(wide, wide))[0, 0] == 144
+    assert np.asarray(product(large, eye))[-1, -1] == 2
+"""
+    # The second one needs 32 MiB for products and 8 for arrays; the first one
+    # leaves 2 of an arena, and 2 that are staged in.
+    memory = {"WHALE_TEST_CUDA_MEMORIES": str(42 << 20)}
+    done = python(tmp_path, script, **memory)
+    assert done.returncode == 0, done.stderr
+
+
 def kinds(**archs: tuple[str, float, int]) -> str:
     """A node with devices of kinds: architecture, memory and count of each."""
     return json.dumps(

@@ -14,6 +14,7 @@
 
 #include "OnMachine.h"
 #include "cuda/BoxKernels.h"
+#include "device/cuda/Products.h"
 
 #include <algorithm>
 #include <atomic>
@@ -181,7 +182,7 @@ TEST(CudaMemory, WhatTheDriverMakesTakesWhatOthersKeep) {
     EXPECT_EQ(asked, 1);
     kept = keep();
     cuda::BlasHandle blas = nullptr;
-    EXPECT_EQ(gpu.tryCreate(gpu.blas.create, &blas), 0);
+    EXPECT_EQ(gpu.tryLibrary(gpu.blas.create, &blas), 0);
     EXPECT_EQ(asked, 2);
     kept = keep();
     cuda::Graph graph = nullptr;
@@ -198,6 +199,41 @@ TEST(CudaMemory, WhatTheDriverMakesTakesWhatOthersKeep) {
   make(true);
   EXPECT_EQ(machine->takeFaults(), std::vector<std::string>());
   EXPECT_THROW(make(false), Error);
+}
+
+/// A library loads its kernels when they are first run.
+TEST(CudaMemory, AProductTakesWhatOthersKeep) {
+  constexpr int64_t mib = 1 << 20;
+  Machine own({.memoryBytes = 80 * mib, .objectBytes = 8 * mib});
+  cuda::Gpu gpu(own.libraries(), 0);
+  gpu.attach();
+  cuda::BlasHandle blas = nullptr;
+  EXPECT_EQ(gpu.blas.create.function(&blas), 0);
+  Matmul op = {};
+  op.m = op.n = op.k = op.mLhs = op.kRhs = op.mOut = 16;
+  op.kLhs = op.nRhs = op.nOut = 1;
+  op.lhsType = op.rhsType = op.outType = DType::F32;
+  auto data = reinterpret_cast<float *>(gpu.allocate(3 * mib));
+  std::fill_n(data, 3 * 256, 1.0f);
+  cuda::Address kept = gpu.allocate(80 * mib - own.gpus[0].usedBytes - mib);
+  int asked = 0;
+  cuda::Lender lender(gpu, cuda::Lender::Turn::Last, [&] {
+    ++asked;
+    gpu.driver.memFree.function(std::exchange(kept, 0));
+    return true;
+  });
+  {
+    cuda::Product product(gpu, blas, op, 256, 0, nullptr, nullptr);
+    for (int run = 0; run < 2; ++run)
+      product.run(data, data + 256, data + 512, nullptr, nullptr, nullptr,
+                  gpu.compute);
+  }
+  gpu.synchronize(gpu.compute);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(data[512], 16);
+  gpu.driver.memFree.function(cuda::addressOf(data));
+  gpu.blas.destroy.function(blas);
+  EXPECT_EQ(own.takeFaults(), std::vector<std::string>());
 }
 
 /// A step takes memory for its results while an array is read.

@@ -366,6 +366,9 @@ BlasStatus matmul(BlasHandle, ProductDescription *description,
   int gpu = currentGpu();
   if (machine.gpus[gpu].error)
     return kBlasExecutionFailed;
+  bool &isLoaded = machine.gpus[gpu].hasProducts;
+  if (!isLoaded && !(isLoaded = machine.takeObject()))
+    return kBlasAllocationFailed;
   auto fail = [&](const std::string &what) {
     return machine.fault(gpu, "a product: " + what, kBlasInvalidValue);
   };

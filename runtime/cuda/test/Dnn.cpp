@@ -296,6 +296,9 @@ DnnStatus execute(DnnHandle handle, DnnDescriptor givenPlan,
   Lock lock(machine.mutex);
   if (machine.gpus[currentGpu()].error)
     return kDnnBadParameter;
+  bool &isLoaded = machine.gpus[currentGpu()].hasPlans;
+  if (!isLoaded && !(isLoaded = machine.takeObject()))
+    return kDnnNotSupported;
   const auto &plan = *static_cast<const Descriptor *>(givenPlan),
              &pack = *static_cast<const Descriptor *>(givenPack);
   auto stream = machine.streams.find(handle->stream);

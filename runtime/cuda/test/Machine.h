@@ -70,7 +70,7 @@ struct MachineOptions {
   int gpus = 1;
   int64_t memoryBytes = int64_t(8) << 30;
   /// What each module and each graph that can be launched takes of it, and each
-  /// handle of cuBLASLt and cuDNN.
+  /// handle of cuBLASLt and cuDNN, and each of these for its kernels.
   int64_t objectBytes = 0;
   int driverVersion = 13000;
   /// Of the GPUs in their order; more GPUs are like the last one.
@@ -152,6 +152,8 @@ struct GpuState {
   /// What the host knows to be done.
   Clock host;
   Status error = 0;
+  /// Whether cuBLASLt and cuDNN have loaded their kernels.
+  bool hasProducts = false, hasPlans = false;
   /// How often its thread has asked, in vain, since the machine's last change.
   int64_t asked = 0, change = 0;
   bool hasLeft = false;

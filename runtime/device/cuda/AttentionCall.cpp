@@ -202,7 +202,7 @@ void PreparedAttention::run(const AttentionPart &here, int64_t number,
   else
     memory.insert({{kAttentionOutput, here.of(outputs[0], all.results[0])},
                    {kAttentionStatistics, statistics(outputs[1])}});
-  plan->run(handle, memory, own + ownBytes);
+  plan->run(context.gpu, handle, memory, own + ownBytes);
 }
 
 /// Adds up the cotangents of a head of keys and values, in the order of the

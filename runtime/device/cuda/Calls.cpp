@@ -160,7 +160,8 @@ GpuCall prepareGpuConvolution(CallContext &context,
                                  std::span<void *const> inputs,
                                  std::span<void *const> outputs) {
     context.call(dnn.setStream, handle, context.stream);
-    plan.run(handle, {{lhs, inputs[0]}, {rhs, inputs[1]}, {out, outputs[0]}},
+    plan.run(context.gpu, handle,
+             {{lhs, inputs[0]}, {rhs, inputs[1]}, {out, outputs[0]}},
              context.workspace);
   };
   std::shared_ptr<const DnnPlan> plan = plans.front();

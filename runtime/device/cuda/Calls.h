@@ -52,7 +52,7 @@ public:
 private:
   template <typename Entry, typename Handle>
   void create(const Entry &entry, Handle *handle) const {
-    check(entry.symbol, gpu.tryCreate(entry, handle));
+    check(entry.symbol, gpu.tryLibrary(entry, handle));
   }
 
   SolverHandle solverHandle = nullptr;

@@ -64,7 +64,7 @@ CudaDevice::CudaDevice(std::shared_ptr<const Gpu> given,
       productBytes(std::min(plannedWorkspace,
                             cuda::workspaceOfProducts(gpu->capability()))),
       calls(*gpu, plannedWorkspace, options.choices), epilogues(*gpu) {
-  if (cuda::BlasStatus status = gpu->tryCreate(gpu->blas.create, &blas))
+  if (cuda::BlasStatus status = gpu->tryLibrary(gpu->blas.create, &blas))
     throw Error(gpu->name() + ": cuBLASLt does not start: " +
                 gpu->blas.getStatusString.function(status));
   broughtThere = gpu->newEvent();
@@ -220,6 +220,8 @@ std::shared_ptr<Buffer> CudaDevice::adoptConstants(const void *data,
 void CudaDevice::bind(BufferTable &table, std::span<const Region> regions) {
   gpu->attach();
   takeWorkspace();
+  if (hasPeers)
+    nccl->reserve(rank, ncclOffset);
   while (!left.empty() && gpu->isReached(left.front().end))
     left.pop_front();
   std::vector<void *> &addresses = addressesOf(table);

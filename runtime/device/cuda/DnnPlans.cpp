@@ -177,7 +177,7 @@ DnnPlans DnnPlan::find(DnnGraph given, const DnnWhere &where,
   return plans;
 }
 
-void DnnPlan::run(DnnHandle handle,
+void DnnPlan::run(const Gpu &gpu, DnnHandle handle,
                   const std::map<int64_t, const void *> &memory,
                   void *workspace) const {
   std::vector<int64_t> numbers;
@@ -193,8 +193,9 @@ void DnnPlan::run(DnnHandle handle,
             pointers.size());
   build.set(pack, kDnnPackWorkspace, kDnnOfPointer, workspace);
   build.finalize(pack);
-  build.check(build.dnn->execute.symbol,
-              build.dnn->execute.function(handle, plan.get(), pack.get()));
+  build.check(
+      build.dnn->execute.symbol,
+      gpu.tryLibrary(build.dnn->execute, handle, plan.get(), pack.get()));
 }
 
 } // namespace whale::runtime::cuda

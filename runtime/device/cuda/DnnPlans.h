@@ -10,6 +10,7 @@
 #define WHALE_RUNTIME_DEVICE_CUDA_DNNPLANS_H
 
 #include "cuda/Dnn.h"
+#include "cuda/Gpu.h"
 
 #include <map>
 #include <memory>
@@ -117,7 +118,8 @@ public:
   const std::string &name() const { return itsName; }
   /// Puts it on the handle's stream, with the memory of its tensors by their
   /// numbers.
-  void run(DnnHandle handle, const std::map<int64_t, const void *> &memory,
+  void run(const Gpu &gpu, DnnHandle handle,
+           const std::map<int64_t, const void *> &memory,
            void *workspace) const;
 
 private:

@@ -76,12 +76,14 @@ GpuCall prepareGpuFft(CallContext &context, const LibraryRequest &request) {
   context.call(fft.setAutoAllocation, planned->plan, 0);
   size_t workBytes = 0;
   long long *contiguous = nullptr;
-  context.call(fft.makePlan, planned->plan, static_cast<int>(lengths.size()),
-               lengths.data(), contiguous, 1LL,
-               static_cast<long long>(elementCount(input.shape)) / batch,
-               contiguous, 1LL,
-               static_cast<long long>(elementCount(output.shape)) / batch,
-               kindOf(input.dtype, output.dtype), batch, &workBytes);
+  context.check(
+      fft.makePlan.symbol,
+      context.gpu.tryLibrary(
+          fft.makePlan, planned->plan, static_cast<int>(lengths.size()),
+          lengths.data(), contiguous, 1LL,
+          static_cast<long long>(elementCount(input.shape)) / batch, contiguous,
+          1LL, static_cast<long long>(elementCount(output.shape)) / batch,
+          kindOf(input.dtype, output.dtype), batch, &workBytes));
   // Transforms to real numbers write to what they read: it is copied.
   bool toReal = output.dtype == DType::F32 || output.dtype == DType::F64;
   int64_t copied =

@@ -316,13 +316,17 @@ void Product::run(const void *lhs, const void *rhs, void *out, const void *bias,
       outOffset += index[i] * outer[i].out;
     }
     void *result = static_cast<char *>(out) + outOffset * outBytes;
-    check(gpu.blas.matmul.symbol,
-          gpu.blas.matmul.function(
-              handle, description.get(), alpha,
-              static_cast<const char *>(lhs) + lhsOffset * lhsBytes, a.get(),
-              static_cast<const char *>(rhs) + rhsOffset * lhsBytes, b.get(),
-              beta, result, d.get(), result, d.get(), &choice.algorithm,
-              workspace, choice.workspaceBytes, stream));
+    auto multiply = [&](auto... given) {
+      return accumulates ? gpu.blas.matmul.function(given...)
+                         : gpu.tryLibrary(gpu.blas.matmul, given...);
+    };
+    check(
+        gpu.blas.matmul.symbol,
+        multiply(handle, description.get(), alpha,
+                 static_cast<const char *>(lhs) + lhsOffset * lhsBytes, a.get(),
+                 static_cast<const char *>(rhs) + rhsOffset * lhsBytes, b.get(),
+                 beta, result, d.get(), result, d.get(), &choice.algorithm,
+                 workspace, choice.workspaceBytes, stream));
     size_t i = outer.size();
     while (i > 0 && ++index[i - 1] == outer[i - 1].size)
       index[--i] = 0;

@@ -72,7 +72,7 @@ Communicators::Communicators(const cuda::Libraries &libraries,
                              Exchange givenExchange)
     : libraries(libraries), gpus(std::move(given)),
       exchange(std::move(givenExchange)), gpuOfRank(gpus.size()),
-      ofRank(gpus.size()), scratches(gpus.size()) {
+      ofRank(gpus.size()) {
   // NCCL takes processes that are told different ones for different hosts, so
   // that they may share a GPU.
   std::string_view host;
@@ -87,29 +87,6 @@ Communicators::Communicators(const cuda::Libraries &libraries,
               [&](const std::string &rank, const std::string &id) {
                 gpuOfRank.at(std::stoul(rank)) = id;
               });
-}
-
-Communicators::~Communicators() {
-  end();
-  for (size_t rank = 0; rank < gpus.size(); ++rank)
-    if (scratches[rank].data && gpus[rank]->tryAttach())
-      gpus[rank]->driver.memFree.function(
-          cuda::addressOf(scratches[rank].data));
-}
-
-void Communicators::reserve(int64_t rank, int64_t bytes) {
-  auto &[data, size] = scratches[rank];
-  if (bytes <= size)
-    return;
-  gpus[rank]->attach();
-  if (data) {
-    gpus[rank]->synchronize(gpus[rank]->communication);
-    gpus[rank]->driver.memFree.function(cuda::addressOf(data));
-    data = nullptr;
-    size = 0;
-  }
-  data = reinterpret_cast<char *>(gpus[rank]->allocate(bytes));
-  size = bytes;
 }
 
 /// Begins with what a process says that cannot go on.

@@ -31,7 +31,7 @@ public:
   Communicators(const cuda::Libraries &libraries,
                 std::vector<std::shared_ptr<cuda::Gpu>> gpus,
                 Exchange exchange);
-  ~Communicators();
+  ~Communicators() { end(); }
 
   const std::vector<std::shared_ptr<cuda::Gpu>> &localGpus() const {
     return gpus;
@@ -49,11 +49,6 @@ public:
   bool has(const Group &group) const { return connected.contains(group); }
   /// Whether all that were made have been ended.
   bool areEnded() const { return wereEnded; }
-  /// Memory of a rank's GPU that one transfer after the other uses, at least so
-  /// much of it; the rank is not at work. What was there is nobody's then.
-  void reserve(int64_t rank, int64_t bytes);
-  char *scratch(int64_t rank) const { return scratches[rank].data; }
-  int64_t scratchBytes(int64_t rank) const { return scratches[rank].bytes; }
   /// Ends all that are here, on any thread: in order if nothing was stopped and
   /// the other ranks do the same within seconds, else as `abandon` does.
   void end();
@@ -109,11 +104,6 @@ private:
   /// Those that have communicators in any process.
   Groups connected;
   bool wereEnded = false;
-  struct Scratch {
-    char *data = nullptr;
-    int64_t bytes = 0;
-  };
-  std::vector<Scratch> scratches;
 };
 
 } // namespace whale::runtime::nccl

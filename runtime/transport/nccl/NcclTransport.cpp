@@ -25,7 +25,8 @@
 // aborted, the last ones `settle` does; `reset` makes new ones.
 //
 // Costs: memory on the GPU for what the largest transfer stages, taken when its
-// channel is added; an all-reduce stages at most `chunkBytes` at a time.
+// channel is added, and before a run if it was given back since; an all-reduce
+// stages at most `chunkBytes` at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +36,7 @@
 #include "transport/ChannelNumbers.h"
 #include "transport/nccl/Communicators.h"
 #include "transport/nccl/Lanes.h"
+#include "transport/nccl/Scratch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +61,7 @@ struct Open {
 
 struct Rank {
   Rank(std::shared_ptr<cuda::Gpu> given, int64_t number)
-      : gpu(std::move(given)), number(number), kernels(*gpu) {}
+      : gpu(std::move(given)), number(number), kernels(*gpu), scratch(*gpu) {}
   ~Rank();
   Rank(const Rank &) = delete;
   Rank &operator=(const Rank &) = delete;
@@ -67,6 +69,7 @@ struct Rank {
   const std::shared_ptr<cuda::Gpu> gpu;
   const int64_t number;
   cuda::BoxKernels kernels;
+  nccl::Scratch scratch;
   std::map<int64_t, std::unique_ptr<Lane>> lanes;
   std::deque<Open> open;
   std::vector<cuda::EventHandle> unused;
@@ -89,7 +92,12 @@ public:
   Implementation(const cuda::Libraries &libraries,
                  std::vector<std::shared_ptr<cuda::Gpu>> gpus,
                  Exchange exchange);
-  ~Implementation() override { endWatch(); }
+  /// What is on the streams ends with the communicators, before the memory goes
+  /// that it uses.
+  ~Implementation() override {
+    endWatch();
+    communicators.end();
+  }
 
   int64_t addChannels(const Channels &channels, int64_t end) override;
   void dropChannels(int64_t first) override { numbers.drop(first); }
@@ -117,7 +125,14 @@ public:
     return channel < 0 ? std::nullopt : std::optional(channel);
   }
   int64_t scratchBytes(int64_t rank) const override {
-    return communicators.scratchBytes(rank);
+    return ranks[rank] ? ranks[rank]->scratch.bytes() : 0;
+  }
+  void reserve(int64_t rank, int64_t first) override {
+    const std::vector<int64_t> &needs = programs.at(first).scratchBytes;
+    ranks[rank]->scratch.reserve(needs[rank]);
+  }
+  bool giveBack(int64_t rank) override {
+    return ranks[rank] && ranks[rank]->scratch.giveBack();
   }
   void finish(int64_t) override {}
   void abort() override { communicators.stop = true; }
@@ -130,13 +145,15 @@ private:
   struct Added {
     Groups groups;
     std::string refusal;
+    /// What the largest transfer of each rank that is here stages.
+    std::vector<int64_t> scratchBytes = {};
   };
 
   Added findChannels(int64_t first, const Channels &channels);
   std::string connect(const Groups &groups);
   void watchAll();
   void endWatch();
-  void prepare(Rank &rank, int64_t first, const Channels &channels);
+  int64_t prepare(Rank &rank, int64_t first, const Channels &channels);
   void watch(Rank &rank);
   void stopIfAborted(Rank &rank);
   void dropDone(Rank &rank);
@@ -182,11 +199,12 @@ Implementation::Implementation(const cuda::Libraries &libraries,
 int64_t Implementation::addChannels(const Channels &channels, int64_t end) {
   int64_t first = numbers.add(channels, end);
   try {
-    const Added &added =
+    Added &added =
         programs.emplace(first, findChannels(first, channels)).first->second;
+    added.scratchBytes.resize(ranks.size());
     for (std::unique_ptr<Rank> &rank : ranks)
       if (rank)
-        prepare(*rank, first, channels);
+        added.scratchBytes[rank->number] = prepare(*rank, first, channels);
     if (std::string refusal = connect(added.groups); !refusal.empty())
       throw Error(refusal);
   } catch (...) {
@@ -237,9 +255,9 @@ Implementation::Added Implementation::findChannels(int64_t first,
 }
 
 /// Finds what a rank does in each channel, and takes what it needs for it, so
-/// that nothing is taken in a run.
-void Implementation::prepare(Rank &rank, int64_t first,
-                             const Channels &channels) {
+/// that nothing is taken in a run. Returns what it stages at most.
+int64_t Implementation::prepare(Rank &rank, int64_t first,
+                                const Channels &channels) {
   rank.gpu->attach();
   int64_t scratchBytes = 0;
   for (const auto &[number, shared] : channels) {
@@ -254,8 +272,8 @@ void Implementation::prepare(Rank &rank, int64_t first,
     if (collective.reduction)
       rank.kernels.prepare(collective.dtype, collective.reduction);
   }
-  if (scratchBytes)
-    communicators.reserve(rank.number, scratchBytes);
+  rank.scratch.reserve(scratchBytes);
+  return scratchBytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -348,7 +366,7 @@ void Implementation::reduceTerms(Rank &rank, const Lane &lane, const char *own,
   Shape shape = {count}, origin = {0};
   int64_t pitch = aligned(count * byteSize(collective.dtype));
   std::vector<BoxSource> terms;
-  const char *next = communicators.scratch(rank.number);
+  const char *next = rank.scratch.data();
   for (size_t i = 0; i < part.group.size(); ++i) {
     bool isOwn = i == part.position;
     terms.push_back({isOwn ? own : next, &shape, &origin});
@@ -370,7 +388,7 @@ void Implementation::reduceAll(Rank &rank, const Lane &lane, const char *src,
   }
   auto toScratch = [&](int64_t elements) {
     std::vector<Message> receives;
-    char *next = communicators.scratch(rank.number);
+    char *next = rank.scratch.data();
     for (int64_t peer : part.peers) {
       receives.push_back({peer, next, elements * bytes});
       next += aligned(elements * bytes);
@@ -422,7 +440,7 @@ void Implementation::put(Rank &rank, const Lane &lane, const char *src,
   if (collective.isAllReduce())
     return reduceAll(rank, lane, src, dst);
   cuda::Stream stream = rank.gpu->communication;
-  char *scratch = communicators.scratch(rank.number);
+  char *scratch = rank.scratch.data();
   auto placeOf = [&](const Part::Message &message, const char *buffer) {
     return message.direct ? buffer + *message.direct
                           : scratch + message.staging;

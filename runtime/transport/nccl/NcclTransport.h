@@ -55,6 +55,12 @@ public:
   virtual std::optional<int64_t> awaited(int64_t rank) const = 0;
   /// Memory that it has taken of the rank's GPU.
   virtual int64_t scratchBytes(int64_t rank) const = 0;
+  /// Takes the memory that transfers of the channels which were added with this
+  /// result stage in, unless it is there; before the rank's first one of a run.
+  virtual void reserve(int64_t rank, int64_t first) = 0;
+  /// Frees it; false where there is none. On any thread, while the rank is not
+  /// at work.
+  virtual bool giveBack(int64_t rank) = 0;
 };
 
 /// A transport of ranks with these GPUs: by rank, null for those of other
