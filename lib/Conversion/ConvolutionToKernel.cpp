@@ -168,8 +168,8 @@ private:
 /// features of each group are a dimension of their own in the filters and the
 /// result.
 struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
-  ConvolutionToLoops(MLIRContext *context, bool blocks)
-      : OpRewritePattern(context, /*benefit=*/2), blocks(blocks) {}
+  ConvolutionToLoops(MLIRContext *context, const Target &target)
+      : OpRewritePattern(context, /*benefit=*/2), target(target) {}
 
   LogicalResult matchAndRewrite(stablehlo::ConvolutionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -184,8 +184,8 @@ struct ConvolutionToLoops : OpRewritePattern<stablehlo::ConvolutionOp> {
         filter / convolution.rhs.getDimSize(
                      numbers.getKernelOutputFeatureDimension()) >
         kMostThreadTerms;
-    FailureOr<Value> lhs =
-        pad(rewriter, op, convolution, /*anySize=*/blocks && hasManyTerms);
+    FailureOr<Value> lhs = pad(rewriter, op, convolution,
+                               /*anySize=*/target.isGpu() && hasManyTerms);
     if (failed(lhs))
       return failure();
     // By dimension of the result, whose last one is the innermost loop.
@@ -303,12 +303,12 @@ private:
         .getResult(0);
   }
 
-  bool blocks;
+  Target target;
 };
 
 struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
-  ConvolutionToKernel(MLIRContext *context, bool blocks)
-      : OpRewritePattern(context), blocks(blocks) {}
+  ConvolutionToKernel(MLIRContext *context, const Target &target)
+      : OpRewritePattern(context), target(target) {}
 
   LogicalResult matchAndRewrite(stablehlo::ConvolutionOp op,
                                 PatternRewriter &rewriter) const override {
@@ -321,7 +321,7 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
     if (!storage || !lhs || !rhs)
       return failure();
     auto kernel = makeKernel(
-        rewriter, op.getLoc(), blocks, storage, ValueRange{lhs, rhs},
+        rewriter, op.getLoc(), target.isGpu(), storage, ValueRange{lhs, rhs},
         [&](KernelBuilder &k) -> LogicalResult {
           k.parallel(storage.getShape(), [&](ValueRange at) {
             Value sum = convolution.accumulate(k, at);
@@ -337,13 +337,13 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
     return success();
   }
 
-  bool blocks;
+  Target target;
 };
 
 } // namespace
 
 void whale::populateConvolutionPatterns(RewritePatternSet &patterns,
-                                        bool blocks) {
-  patterns.add<ConvolutionToKernel>(patterns.getContext(), blocks);
-  patterns.add<ConvolutionToLoops>(patterns.getContext(), blocks);
+                                        const Target &target) {
+  patterns.add<ConvolutionToKernel>(patterns.getContext(), target);
+  patterns.add<ConvolutionToLoops>(patterns.getContext(), target);
 }

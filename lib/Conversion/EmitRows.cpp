@@ -48,18 +48,18 @@ static constexpr int64_t kMaxBlockRows = 64;
 void RowKernel::findNests() {
   for (GenericOp op : members) {
     LoopNest &nest = nests.emplace_back(rewriter, op);
-    nest.forBlocks = forBlocks;
+    nest.forBlocks = target.isGpu();
     nest.collectInputs();
     nest.collectStores();
     for (auto [number, write] : llvm::enumerate(nest.writes))
       write.buffer = nest.inputs.size() + number;
-    if (!forBlocks)
+    if (!target.isGpu())
       nest.findSums();
   }
   SmallVector<bool> merges = findMerges();
   for (LoopNest &nest : nests) {
     nest.rowMerges = merges;
-    if (forBlocks) {
+    if (target.isGpu()) {
       nest.findBlocks();
       continue;
     }
@@ -258,10 +258,11 @@ void RowKernel::emit(KernelOp kernel) {
     MemRefType type = getBufferType(value.getType());
     int64_t count = type.getNumElements() / countRows(rows) * blockRows;
     buffers[value] =
-        forBlocks ? allocateShared(b, loc, count, type.getElementType())
-                  : memref::AllocaOp::create(
-                        b, loc, MemRefType::get({count}, type.getElementType()),
-                        b.getI64IntegerAttr(64));
+        target.isGpu()
+            ? allocateShared(b, loc, count, type.getElementType())
+            : memref::AllocaOp::create(
+                  b, loc, MemRefType::get({count}, type.getElementType()),
+                  b.getI64IntegerAttr(64));
   }
   for (Value value : llvm::concat<const Value>(inputs, results, stored))
     flat[value] = flatten(b, loc, buffers[value]);
@@ -274,7 +275,7 @@ void RowKernel::emit(KernelOp kernel) {
     llvm::for_each(nest.op->getResults(), add);
     nest.allocate(b);
   }
-  if (forBlocks)
+  if (target.isGpu())
     emitThreads(b, kernel, begin, end);
   else
     emitLoops(b, begin, end);
@@ -283,7 +284,7 @@ void RowKernel::emit(KernelOp kernel) {
 void RowKernel::plan() {
   findNests();
   findBuffers();
-  if (forBlocks)
+  if (target.isGpu())
     findThreads();
   else
     findBlockRows();
@@ -291,8 +292,8 @@ void RowKernel::plan() {
 
 KernelOp RowKernel::build() {
   rewriter.setInsertionPoint(members.back());
-  int64_t extent =
-      forBlocks ? countRows(rows) / blockRows : nests.front().loops[0].size;
+  int64_t extent = target.isGpu() ? countRows(rows) / blockRows
+                                  : nests.front().loops[0].size;
   SmallVector<Location> locations;
   SmallVector<Type> types;
   for (GenericOp op : members)
@@ -306,7 +307,7 @@ KernelOp RowKernel::build() {
   countCosts(kernel);
   // The innermost loops are those of the nests.
   kernel->setAttr(kParallelAttrName, rewriter.getUnitAttr());
-  if (forBlocks)
+  if (target.isGpu())
     kernel->setAttr(kThreadsAttrName,
                     rewriter.getI64IntegerAttr(rowThreads * blockRows));
   emit(kernel);
@@ -318,13 +319,13 @@ KernelOp RowKernel::build() {
 }
 
 KernelOp whale::convertRows(RewriterBase &rewriter, ArrayRef<GenericOp> members,
-                            ArrayRef<int64_t> rows, bool forBlocks) {
-  RowKernel kernel(rewriter, members, rows, forBlocks);
+                            ArrayRef<int64_t> rows, const Target &target) {
+  RowKernel kernel(rewriter, members, rows, target);
   kernel.plan();
   if (kernel.fits())
     return kernel.build();
   SmallVector<GenericOp> alone = recomputeLines(rewriter, members, rows);
-  RowKernel again(rewriter, alone, rows, forBlocks);
+  RowKernel again(rewriter, alone, rows, target);
   again.plan();
   return again.build();
 }

@@ -172,7 +172,7 @@ struct FormEpilogues : whale::impl::FormEpiloguesBase<FormEpilogues> {
 
   void runOnOperation() override {
     auto module = getOperation()->getParentOfType<ModuleOp>();
-    if (!format::findGpuArchitecture(capability).hasEpilogues ||
+    if (!target.getValue().getArchitecture().hasEpilogues ||
         (module && !Config(module).allowsEpilogues()))
       return;
     SmallVector<Value> inputs;

@@ -298,8 +298,8 @@ namespace {
 
 class Fuser {
 public:
-  Fuser(MLIRContext *context, bool blocks)
-      : rewriter(context, &properties), blocks(blocks) {}
+  Fuser(MLIRContext *context, const Target &target)
+      : rewriter(context, &properties), target(target) {}
 
   void run(Block &block) {
     order.number(block);
@@ -361,9 +361,9 @@ private:
         isTooLarge(producer, consumer))
       return {};
     AffineMap map = consumer.getMatchingIndexingMap(input);
-    bool cheap =
-        properties.isCheap(producer) ||
-        (blocks && map.isPermutation() && isCheapFor(producer, consumer));
+    bool cheap = properties.isCheap(producer) ||
+                 (target.isGpu() && map.isPermutation() &&
+                  isCheapFor(producer, consumer));
     if (!cheap && !readsOnce(map) && !isPrefix(map))
       return {};
     Users users = getUsers(producer);
@@ -466,7 +466,7 @@ private:
   Properties properties;
   IRRewriter rewriter;
   BlockOrder order;
-  bool blocks;
+  Target target;
   /// Whether nothing is computed twice in the operation that takes in others.
   bool isSimple = true;
 };
@@ -485,7 +485,7 @@ struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
           found.push_back(&block);
       return WalkResult::advance();
     });
-    Fuser fuser(&getContext(), blocks);
+    Fuser fuser(&getContext(), target);
     IRRewriter rewriter(&getContext());
     for (Block *block : found) {
       whale::absorbUnitReshapes(rewriter, *block, isCheap);

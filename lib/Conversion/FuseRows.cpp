@@ -199,7 +199,7 @@ static bool isOrdered(GenericOp op, AffineMap map, ArrayRef<unsigned> rowDims) {
 
 /// Why the operation can't be one over these rows; empty if it can.
 static StringRef findOwnFault(GenericOp op, ArrayRef<int64_t> rows,
-                              bool forBlocks) {
+                              const Target &target) {
   if (llvm::is_contained(op.getStaticLoopRanges(), 0))
     return "it has no elements";
   std::optional<SmallVector<unsigned>> dims = findRowDims(op, rows);
@@ -217,7 +217,7 @@ static StringRef findOwnFault(GenericOp op, ArrayRef<int64_t> rows,
       --last;
     if (!isReduced(op, last))
       return "it reduces columns";
-    if (forBlocks && countResults(op) != countRows(rows))
+    if (target.isGpu() && countResults(op) != countRows(rows))
       return "it reduces parts of rows";
   }
   for (OpOperand &operand : op->getOpOperands())
@@ -371,7 +371,7 @@ StringRef findLater(const Group &group, SmallVectorImpl<Operation *> &later) {
 }
 
 /// Why rows are too large for a kernel; empty if they are not.
-StringRef findSizeFault(const Group &group, bool forBlocks) {
+StringRef findSizeFault(const Group &group, const Target &target) {
   int64_t bytes = countRowBytes(group.members, group.rows);
   if (bytes > kMaxRowBytes)
     return "a row does not fit a cache";
@@ -379,7 +379,7 @@ StringRef findSizeFault(const Group &group, bool forBlocks) {
   if (bytes > kShortRowBytes && isFew)
     return "its rows are long, and few";
   int64_t lines = countLocalLineBytes(group.members, group.rows);
-  if (!forBlocks)
+  if (!target.isGpu())
     return lines > kMaxStackBytes ? "a row does not fit the stack" : "";
   int64_t walked = 0;
   for (GenericOp op : group.members)
@@ -394,11 +394,10 @@ StringRef findSizeFault(const Group &group, bool forBlocks) {
 }
 
 /// Why these are not one kernel; empty if they can be.
-StringRef findFault(const Group &group, bool forBlocks) {
+StringRef findFault(const Group &group, const Target &target) {
   llvm::SetVector<Value> buffers;
   for (GenericOp op : group.members) {
-    if (StringRef fault = findOwnFault(op, group.rows, forBlocks);
-        !fault.empty())
+    if (StringRef fault = findOwnFault(op, group.rows, target); !fault.empty())
       return fault;
     SmallVector<unsigned> dims = *findRowDims(op, group.rows);
     llvm::SetVector<Value> reads = getReads(op);
@@ -416,7 +415,7 @@ StringRef findFault(const Group &group, bool forBlocks) {
   }
   if (buffers.size() > kMaxBuffers)
     return "they have too many operands";
-  if (StringRef fault = findSizeFault(group, forBlocks); !fault.empty())
+  if (StringRef fault = findSizeFault(group, target); !fault.empty())
     return fault;
   SmallVector<Operation *> later;
   return findLater(group, later);
@@ -430,8 +429,8 @@ bool isWorth(const Group &group) {
 
 class RowFuser {
 public:
-  RowFuser(MLIRContext *context, bool remarks, bool forBlocks)
-      : rewriter(context), remarks(remarks), forBlocks(forBlocks) {}
+  RowFuser(MLIRContext *context, bool remarks, const Target &target)
+      : rewriter(context), remarks(remarks), target(target) {}
 
   void run(Block &block) {
     groups.clear();
@@ -456,34 +455,34 @@ private:
       if (Group *group = groupOf.lookup(value.getDefiningOp()))
         read.insert(group);
     });
-    SmallVector<Group *> targets(read.begin(), read.end());
-    llvm::sort(targets, [](Group *a, Group *b) {
+    SmallVector<Group *> sources(read.begin(), read.end());
+    llvm::sort(sources, [](Group *a, Group *b) {
       return b->members.back()->isBeforeInBlock(a->members.back());
     });
     Group joined;
     joined.members = {op};
     StringRef first;
     SmallVector<Group *> accepted;
-    for (Group *target : targets) {
-      if (!accepted.empty() && target->rows != joined.rows)
+    for (Group *source : sources) {
+      if (!accepted.empty() && source->rows != joined.rows)
         continue;
       Group both;
-      both.rows = target->rows;
+      both.rows = source->rows;
       both.members = joined.members;
-      llvm::append_range(both.members, target->members);
+      llvm::append_range(both.members, source->members);
       llvm::sort(both.members, [](GenericOp a, GenericOp b) {
         return a->isBeforeInBlock(b);
       });
-      StringRef fault = findFault(both, forBlocks);
+      StringRef fault = findFault(both, target);
       if (fault.empty()) {
         joined = std::move(both);
-        accepted.push_back(target);
+        accepted.push_back(source);
       } else if (first.empty()) {
         first = fault;
       }
     }
     if (accepted.empty()) {
-      if (remarks && !targets.empty())
+      if (remarks && !sources.empty())
         op.emitRemark() << "not one kernel with the rows that it reads: "
                         << first;
       return false;
@@ -498,10 +497,10 @@ private:
   void begin(GenericOp op) {
     Group group;
     group.rows = findReducedRows(op);
-    if (group.rows.empty() || !findOwnFault(op, group.rows, forBlocks).empty())
+    if (group.rows.empty() || !findOwnFault(op, group.rows, target).empty())
       return;
     group.members = {op};
-    if (findFault(group, forBlocks).empty())
+    if (findFault(group, target).empty())
       add(std::move(group));
   }
 
@@ -524,11 +523,12 @@ private:
     if (remarks)
       emitRemark(group.members.back()->getLoc())
           << "one kernel for " << group.members.size() << " loops over rows";
-    convertRows(rewriter, group.members, group.rows, forBlocks);
+    convertRows(rewriter, group.members, group.rows, target);
   }
 
   IRRewriter rewriter;
-  bool remarks, forBlocks;
+  bool remarks;
+  Target target;
   std::vector<std::unique_ptr<Group>> groups; // Null where joined.
   llvm::DenseMap<Operation *, Group *> groupOf;
 };
@@ -546,7 +546,7 @@ struct FuseRows : whale::impl::FuseRowsBase<FuseRows> {
           found.push_back(&block);
       return WalkResult::advance();
     });
-    RowFuser fuser(&getContext(), remarks, blocks);
+    RowFuser fuser(&getContext(), remarks, target);
     for (Block *block : found)
       fuser.run(*block);
     // Reshapes and initial values that nothing reads any more.

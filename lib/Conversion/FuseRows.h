@@ -10,6 +10,7 @@
 #define WHALE_LIB_CONVERSION_FUSEROWS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "whale/Conversion/Target.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
 namespace whale {
@@ -70,11 +71,11 @@ recomputeLines(mlir::RewriterBase &rewriter,
 
 /// Replaces `members`, which are in order and have these rows, by a kernel in
 /// the place of the last one. All that they read of each other is aligned, and
-/// what they need of others is there before the last one. The kernel is for a
-/// processor or, with `forBlocks`, for blocks of threads of a GPU.
+/// what they need of others is there before the last one. The kernel is for the
+/// processor or for blocks of threads of a GPU.
 KernelOp convertRows(mlir::RewriterBase &rewriter,
                      llvm::ArrayRef<mlir::linalg::GenericOp> members,
-                     llvm::ArrayRef<int64_t> rows, bool forBlocks);
+                     llvm::ArrayRef<int64_t> rows, const Target &target);
 
 } // namespace whale
 

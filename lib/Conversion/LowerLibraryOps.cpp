@@ -99,9 +99,9 @@ public:
   LogicalResult lower(int64_t fewProducts, bool hasIntegers,
                       int64_t complexProducts);
 
-  /// The same for products of 8-bit elements as cuBLASLt has them on GPUs of
-  /// this compute capability, with a remark where it lacks one.
-  LogicalResult lowerBytes(int64_t fewProducts, int capability);
+  /// The same for products of 8-bit elements as cuBLASLt has them on GPUs, with
+  /// a remark where it lacks one.
+  LogicalResult lowerBytes(int64_t fewProducts, const Target &target);
 
 private:
   SmallVector<Group> rows() const {
@@ -265,7 +265,8 @@ void Contraction::placeAll() {
   placeResult();
 }
 
-LogicalResult Contraction::lowerBytes(int64_t fewProducts, int capability) {
+LogicalResult Contraction::lowerBytes(int64_t fewProducts,
+                                      const Target &target) {
   lhs.set(op.getLhs());
   rhs.set(op.getRhs());
   lhs.findFree();
@@ -288,7 +289,7 @@ LogicalResult Contraction::lowerBytes(int64_t fewProducts, int capability) {
     lhs.contractsNeighbours = rhs.contractsNeighbours = true;
     placeAll();
     MatmulOp matmul = makeProduct();
-    why = format::findLackOfBytes(matmul.toFormat(), capability);
+    why = format::findLackOfBytes(matmul.toFormat(), target.getCapability());
     if (!why) {
       replace(matmul);
       return success();
@@ -556,6 +557,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
   using LowerLibraryOpsBase::LowerLibraryOpsBase;
 
   void runOnOperation() override {
+    const Target &target = this->target;
     IRRewriter rewriter(&getContext());
     SmallVector<stablehlo::DotGeneralOp> products;
     getOperation().walk(
@@ -569,17 +571,16 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
       if (isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp>(op))
         found.push_back(op);
     });
-    bool hasBF16 = bytes == 0 || format::findGpuArchitecture(bytes).hasBF16;
     for (Operation *op : found) {
-      if (!hasBF16)
+      if (!target.computesBF16())
         computeInF32(rewriter, op);
       rewriter.setInsertionPoint(op);
       // What the library cannot do is left to kernels.
       if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
-        if (bytes == 0 ||
-            failed(Contraction(rewriter, dot).lowerBytes(fewProducts, bytes)))
+        if (!target.isGpu() ||
+            failed(Contraction(rewriter, dot).lowerBytes(fewProducts, target)))
           (void)Contraction(rewriter, dot)
-              .lower(fewProducts, integers, complexProducts);
+              .lower(fewProducts, target.multipliesBytes(), complexProducts);
       } else if (auto convolution = cast<stablehlo::ConvolutionOp>(op);
                  failed(lowerConvolution(rewriter, convolution)) &&
                  isReversed(convolution)) {
@@ -594,10 +595,10 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     populateComplexPatterns(patterns);
     populateLinearAlgebraPatterns(patterns);
     populateAttentionPatterns(patterns);
-    if (blocks)
+    if (target.isGpu())
       populateAttentionBlockPatterns(patterns);
-    if (capability > 0)
-      populateFusedAttentionPatterns(patterns, capability, workspace);
+    if (std::optional<int64_t> bytes = target.getAttentionBytes())
+      populateFusedAttentionPatterns(patterns, target.getCapability(), *bytes);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
     // What calls have replaced.
     eraseDeadOps(rewriter, getOperation());

@@ -21,6 +21,7 @@
 #include "ScalarOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/PatternMatch.h"
+#include "whale/Conversion/Target.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
@@ -188,15 +189,20 @@ mlir::MemRefType getBufferType(mlir::Type tensor);
 
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
 void populateConvolutionPatterns(mlir::RewritePatternSet &patterns,
-                                 bool blocks);
-void populateShapePatterns(mlir::RewritePatternSet &patterns, bool blocks);
+                                 const Target &target);
+void populateShapePatterns(mlir::RewritePatternSet &patterns,
+                           const Target &target);
 void populateIndexingPatterns(mlir::RewritePatternSet &patterns);
-void populateReductionPatterns(mlir::RewritePatternSet &patterns, bool blocks);
+void populateReductionPatterns(mlir::RewritePatternSet &patterns,
+                               const Target &target);
 void populateSelectAndScatterPatterns(mlir::RewritePatternSet &patterns,
-                                      bool blocks);
-void populateWindowPatterns(mlir::RewritePatternSet &patterns, bool blocks);
-void populateScatterPatterns(mlir::RewritePatternSet &patterns, bool blocks);
-void populateSortPatterns(mlir::RewritePatternSet &patterns, bool blocks);
+                                      const Target &target);
+void populateWindowPatterns(mlir::RewritePatternSet &patterns,
+                            const Target &target);
+void populateScatterPatterns(mlir::RewritePatternSet &patterns,
+                             const Target &target);
+void populateSortPatterns(mlir::RewritePatternSet &patterns,
+                          const Target &target);
 void populateRandomPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace whale

@@ -218,7 +218,7 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
       IRRewriter rewriter(&getContext());
       fillLargeConstants(rewriter, function);
       isolateUpdates(rewriter, function);
-      if (blocks)
+      if (target.getValue().isGpu())
         joinReductions(rewriter, function.front());
       convertGenerics(rewriter, function, found[number].cache);
       found[number].collect(function);
@@ -242,7 +242,7 @@ struct OutlineKernels : whale::impl::OutlineKernelsBase<OutlineKernels> {
         rewriter.eraseOp(op);
       } else if (!replaceByConstant(rewriter, op)) {
         op->setLoc(getAllLocations(op));
-        if (blocks)
+        if (target.getValue().isGpu())
           convertToBlocks(rewriter, op, cache);
         else
           convertToLoops(rewriter, op, cache);

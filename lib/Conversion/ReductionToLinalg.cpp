@@ -219,7 +219,7 @@ LogicalResult reduceAsWindow(PatternRewriter &rewriter,
         stablehlo::ReshapeOp::create(rewriter, op.getLoc(), type, result));
   rewriter.replaceOp(op, results);
   rewriter.setInsertionPoint(window);
-  return lowerReduceWindow(rewriter, window, /*blocks=*/false);
+  return lowerReduceWindow(rewriter, window, Target());
 }
 
 /// A reduction of dimensions of size one has a term for each result, which is
@@ -259,8 +259,8 @@ LogicalResult reduceOneTerm(PatternRewriter &rewriter, stablehlo::ReduceOp op,
 }
 
 struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
-  ReduceToLinalg(MLIRContext *context, bool blocks)
-      : OpRewritePattern(context), blocks(blocks) {}
+  ReduceToLinalg(MLIRContext *context, const Target &target)
+      : OpRewritePattern(context), target(target) {}
 
   LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
                                 PatternRewriter &rewriter) const override {
@@ -280,7 +280,8 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
         terms > kSumBlock && (!narrow.isCombiner() || hasComplexProduct(op));
     WideReducer reducer(op.getBody().front(),
                         wide ? WideReducer::toWider : WideReducer::toF32);
-    if (blocks && terms > kSumBlock && (!reducer.isCombiner() || isPadded(op)))
+    if (target.isGpu() && terms > kSumBlock &&
+        (!reducer.isCombiner() || isPadded(op)))
       return lowerReductionBlocks(rewriter, op, reducer);
     if (wide && !reducer.isCombiner() && reducer.roundsTerms())
       return reduceAsWindow(rewriter, op);
@@ -299,7 +300,7 @@ struct ReduceToLinalg : OpRewritePattern<stablehlo::ReduceOp> {
         iterators);
   }
 
-  bool blocks;
+  Target target;
 };
 
 /// Pattern: a contraction of types that the library does not multiply is a
@@ -357,7 +358,7 @@ struct DotGeneralToLinalg : OpRewritePattern<stablehlo::DotGeneralOp> {
 } // namespace
 
 void whale::populateReductionPatterns(RewritePatternSet &patterns,
-                                      bool blocks) {
-  patterns.add<ReduceToLinalg>(patterns.getContext(), blocks);
+                                      const Target &target) {
+  patterns.add<ReduceToLinalg>(patterns.getContext(), target);
   patterns.add<DotGeneralToLinalg>(patterns.getContext());
 }

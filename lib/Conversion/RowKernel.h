@@ -22,15 +22,14 @@ class RowKernel {
 public:
   RowKernel(mlir::RewriterBase &rewriter,
             llvm::ArrayRef<mlir::linalg::GenericOp> members,
-            llvm::ArrayRef<int64_t> rows, bool forBlocks)
-      : rewriter(rewriter), members(members), rows(rows), forBlocks(forBlocks) {
-  }
+            llvm::ArrayRef<int64_t> rows, const Target &target)
+      : rewriter(rewriter), members(members), rows(rows), target(target) {}
 
   /// Finds out how the kernel will be.
   void plan();
   /// Whether a block of threads can keep what it needs of a row.
   bool fits() const {
-    return !forBlocks || isInRegisters() ||
+    return !target.isGpu() || isInRegisters() ||
            countSharedBytes(members, rows, 1) <= kMaxSharedBytes;
   }
   KernelOp build();
@@ -100,7 +99,7 @@ private:
   mlir::RewriterBase &rewriter;
   llvm::ArrayRef<mlir::linalg::GenericOp> members;
   llvm::ArrayRef<int64_t> rows;
-  bool forBlocks;
+  Target target;
   std::deque<LoopNest> nests;
   unsigned numRowLoops = 0;
   /// Of a block of rows: on a GPU of a block of threads, which has `rowThreads`

@@ -22,8 +22,8 @@ using namespace whale;
 namespace {
 
 struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
-  ScatterToKernel(MLIRContext *context, bool blocks)
-      : OpRewritePattern(context), blocks(blocks) {}
+  ScatterToKernel(MLIRContext *context, const Target &target)
+      : OpRewritePattern(context), target(target) {}
 
   LogicalResult matchAndRewrite(stablehlo::ScatterOp op,
                                 PatternRewriter &rewriter) const override {
@@ -37,10 +37,10 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
       return success();
     }
     std::optional<int64_t> parallelDim;
-    if (blocks || dims.updates.getNumElements() > kFewElements)
+    if (target.isGpu() || dims.updates.getNumElements() > kFewElements)
       parallelDim = dims.findParallelDim();
     int64_t extent = parallelDim ? dims.updates.getDimSize(*parallelDim) : 1;
-    if (blocks && dims.updates.getNumElements() / extent > kFewUpdates)
+    if (target.isGpu() && dims.updates.getNumElements() / extent > kFewUpdates)
       if (std::optional<LogicalResult> result =
               lowerScatterBlocks(rewriter, op, dims))
         return *result;
@@ -56,8 +56,8 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
     for (Value update : op.getUpdates())
       inputs.push_back(stored(rewriter, update));
     inputs.push_back(stored(rewriter, op.getScatterIndices()));
-    auto kernel = makeKernel(rewriter, op.getLoc(), blocks, types, inputs,
-                             [&](KernelBuilder &k) {
+    auto kernel = makeKernel(rewriter, op.getLoc(), target.isGpu(), types,
+                             inputs, [&](KernelBuilder &k) {
                                return build(k, op, dims, parallelDim, count);
                              });
     if (failed(kernel))
@@ -135,11 +135,12 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
   static constexpr int64_t kFewElements = 1 << 15;
   /// So many updates a thread of a GPU takes one after the other.
   static constexpr int64_t kFewUpdates = 32;
-  bool blocks;
+  Target target;
 };
 
 } // namespace
 
-void whale::populateScatterPatterns(RewritePatternSet &patterns, bool blocks) {
-  patterns.add<ScatterToKernel>(patterns.getContext(), blocks);
+void whale::populateScatterPatterns(RewritePatternSet &patterns,
+                                    const Target &target) {
+  patterns.add<ScatterToKernel>(patterns.getContext(), target);
 }

@@ -43,8 +43,8 @@ namespace {
 /// different leading elements are disjoint if the first dimension has none.
 struct SelectAndScatterToKernel
     : OpRewritePattern<stablehlo::SelectAndScatterOp> {
-  SelectAndScatterToKernel(MLIRContext *context, bool blocks)
-      : OpRewritePattern(context), blocks(blocks) {}
+  SelectAndScatterToKernel(MLIRContext *context, const Target &target)
+      : OpRewritePattern(context), target(target) {}
 
   LogicalResult matchAndRewrite(stablehlo::SelectAndScatterOp op,
                                 PatternRewriter &rewriter) const override {
@@ -76,13 +76,13 @@ struct SelectAndScatterToKernel
     WideReducer reducer(op.getScatter().front(), WideReducer::toF32);
     bool wide = reducer.isWide(0);
     if (inside && taps <= kMaxTaps &&
-        (covered || (!blocks && (apart || !wide))))
+        (covered || (!target.isGpu() && (apart || !wide))))
       return selectInside(rewriter, op, window, inputs, storage, apart, covered,
-                          blocks);
+                          target);
     // Windows that overlap add to the same elements.
     Type number = rewriter.getIntegerType(
         llvm::isInt<32>(type.getNumElements()) ? 32 : 64);
-    if (blocks) {
+    if (target.isGpu()) {
       FailureOr<KernelOp> chosen =
           choose(rewriter, op, window, sizes, inputs[0], number);
       if (failed(chosen))
@@ -90,10 +90,10 @@ struct SelectAndScatterToKernel
       inputs[0] = chosen->getResult(0);
     }
     auto kernel = makeKernel(
-        rewriter, op.getLoc(), blocks,
+        rewriter, op.getLoc(), target.isGpu(),
         storage.clone(getStorageType(reducer.getType(0))), inputs,
         [&](KernelBuilder &k) -> LogicalResult {
-          if (blocks)
+          if (target.isGpu())
             return collectEach(k, op, reducer, window, number);
           Value init =
               reducer.widen(k.b, k.loc, k.loadScalar(2, {}, element), 0);
@@ -136,13 +136,13 @@ struct SelectAndScatterToKernel
                                     ArrayRef<WindowDim> window,
                                     ArrayRef<Value> inputs,
                                     RankedTensorType storage, bool apart,
-                                    bool covered, bool blocks) {
+                                    bool covered, const Target &target) {
     auto source = cast<RankedTensorType>(op.getSource().getType());
     Type element = cast<ShapedType>(op.getType()).getElementType();
     // Ranges of the outermost dimension are then those of the result too.
     bool split = covered || (!window.empty() && window[0].isTrivial());
     auto kernel = makeKernel(
-        rewriter, op.getLoc(), blocks, storage, inputs,
+        rewriter, op.getLoc(), target.isGpu(), storage, inputs,
         [&](KernelBuilder &k) -> LogicalResult {
           Value init = k.loadScalar(2, {}, element);
           if (!covered)
@@ -369,12 +369,12 @@ struct SelectAndScatterToKernel
     });
   }
 
-  bool blocks;
+  Target target;
 };
 
 } // namespace
 
 void whale::populateSelectAndScatterPatterns(RewritePatternSet &patterns,
-                                             bool blocks) {
-  patterns.add<SelectAndScatterToKernel>(patterns.getContext(), blocks);
+                                             const Target &target) {
+  patterns.add<SelectAndScatterToKernel>(patterns.getContext(), target);
 }

@@ -268,8 +268,8 @@ struct PadToLinalg : OpRewritePattern<stablehlo::PadOp> {
 
 /// Pattern: concatenate(a, b) -> if i < size(a) { a[i] } else { b[i - size] }
 struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
-  ConcatenateToLinalg(MLIRContext *context, bool blocks)
-      : OpRewritePattern(context), blocks(blocks) {}
+  ConcatenateToLinalg(MLIRContext *context, const Target &target)
+      : OpRewritePattern(context), target(target) {}
 
   /// More than these are copied one after the other.
   static constexpr size_t kMaxBranches = 4;
@@ -287,9 +287,9 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       if (cast<ShapedType>(input.getType()).getNumElements() != 0)
         sources.push_back(stored(rewriter, input));
     int64_t dim = op.getDimension();
-    if (blocks && sources.size() > kMaxBranches)
+    if (target.isGpu() && sources.size() > kMaxBranches)
       return copyByElement(op, storage, sources, dim, rewriter);
-    if (!blocks &&
+    if (!target.isGpu() &&
         (sources.size() > kMaxBranches || (dim != 0 && isWanted(op))))
       return copyEach(op, storage, sources, dim, rewriter);
     auto generic = makeParallel(
@@ -535,7 +535,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     nest();
   }
 
-  bool blocks;
+  Target target;
 };
 
 /// Pattern: a reshape of what is the same everywhere is a constant.
@@ -550,9 +550,10 @@ struct ReshapeOfSplat : OpRewritePattern<stablehlo::ReshapeOp> {
 
 } // namespace
 
-void whale::populateShapePatterns(RewritePatternSet &patterns, bool blocks) {
+void whale::populateShapePatterns(RewritePatternSet &patterns,
+                                  const Target &target) {
   patterns.add<BroadcastToLinalg, TransposeToLinalg, SliceToLinalg,
                ReverseToLinalg, IotaToLinalg, PadToLinalg, ReshapeOfSplat>(
       patterns.getContext());
-  patterns.add<ConcatenateToLinalg>(patterns.getContext(), blocks);
+  patterns.add<ConcatenateToLinalg>(patterns.getContext(), target);
 }

@@ -490,7 +490,8 @@ void whale::lowerSorts(FunctionOpInterface function) {
     lowerSort(rewriter, op);
 }
 
-void whale::populateSortPatterns(RewritePatternSet &patterns, bool blocks) {
-  if (blocks)
+void whale::populateSortPatterns(RewritePatternSet &patterns,
+                                 const Target &target) {
+  if (target.isGpu())
     patterns.add<SortToKernels>(patterns.getContext());
 }

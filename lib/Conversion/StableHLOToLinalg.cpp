@@ -98,14 +98,14 @@ struct StableHLOToLinalg
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     populateElementwisePatterns(set);
-    populateConvolutionPatterns(set, blocks);
-    populateShapePatterns(set, blocks);
+    populateConvolutionPatterns(set, target);
+    populateShapePatterns(set, target);
     populateIndexingPatterns(set);
-    populateReductionPatterns(set, blocks);
-    populateWindowPatterns(set, blocks);
-    populateSelectAndScatterPatterns(set, blocks);
-    populateScatterPatterns(set, blocks);
-    populateSortPatterns(set, blocks);
+    populateReductionPatterns(set, target);
+    populateWindowPatterns(set, target);
+    populateSelectAndScatterPatterns(set, target);
+    populateScatterPatterns(set, target);
+    populateSortPatterns(set, target);
     populateRandomPatterns(set);
     set.add<DropBarrier>(context);
     patterns = std::move(set);
@@ -116,7 +116,7 @@ struct StableHLOToLinalg
     PatternApplicator applicator(patterns);
     applicator.applyDefaultCostModel();
     PatternRewriter rewriter(&getContext());
-    if (!blocks) {
+    if (!target.getValue().isGpu()) {
       lowerSorts(getOperation());
       lowerScalarLoops(rewriter, getOperation());
     }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // In: a reduce_window. Out: loops or a kernel that compute it, on a processor
-// or, with `blocks`, on a GPU.
+// or, by target, on a GPU.
 //
 // There are four forms. Where the window is a whole axis and padded on one
 // side, the result is a running reduction (RunningToKernel.cpp; on a GPU
@@ -331,7 +331,7 @@ bool whale::isReducedInTurn(stablehlo::ReduceWindowOp op) {
 
 LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
                                        stablehlo::ReduceWindowOp op,
-                                       bool blocks) {
+                                       const Target &target) {
   auto from = cast<RankedTensorType>(op.getInputs()[0].getType());
   if (from.getNumElements() == 0)
     return replaceByInits(rewriter, op);
@@ -357,11 +357,11 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
   }
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   std::optional<int64_t> axis = findRunningAxis(window, from, to);
-  if (axis && blocks)
+  if (axis && target.isGpu())
     return lowerRunningBlocks(rewriter, op, reducer, *axis,
                               window[*axis].low == 0);
   auto kernel = makeKernel(
-      rewriter, op.getLoc(), blocks, types, inputs,
+      rewriter, op.getLoc(), target.isGpu(), types, inputs,
       [&](KernelBuilder &k) -> LogicalResult {
         if (axis)
           return buildRunning(k, op, reducer, *axis, window[*axis].low == 0,
@@ -379,18 +379,19 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
 }
 namespace {
 struct ReduceWindowToKernel : OpRewritePattern<stablehlo::ReduceWindowOp> {
-  ReduceWindowToKernel(MLIRContext *context, bool blocks)
-      : OpRewritePattern(context), blocks(blocks) {}
+  ReduceWindowToKernel(MLIRContext *context, const Target &target)
+      : OpRewritePattern(context), target(target) {}
 
   LogicalResult matchAndRewrite(stablehlo::ReduceWindowOp op,
                                 PatternRewriter &rewriter) const override {
-    return lowerReduceWindow(rewriter, op, blocks);
+    return lowerReduceWindow(rewriter, op, target);
   }
 
-  bool blocks;
+  Target target;
 };
 } // namespace
 
-void whale::populateWindowPatterns(RewritePatternSet &patterns, bool blocks) {
-  patterns.add<ReduceWindowToKernel>(patterns.getContext(), blocks);
+void whale::populateWindowPatterns(RewritePatternSet &patterns,
+                                   const Target &target) {
+  patterns.add<ReduceWindowToKernel>(patterns.getContext(), target);
 }

@@ -160,10 +160,10 @@ reduceInLoops(mlir::PatternRewriter &rewriter, mlir::Operation *op,
               llvm::ArrayRef<mlir::utils::IteratorType> iterators,
               Input sizes = {});
 
-/// Replaces the operation by a kernel or by loops, with `blocks` for a GPU.
+/// Replaces the operation by a kernel or by loops for the target.
 mlir::LogicalResult lowerReduceWindow(mlir::PatternRewriter &rewriter,
                                       mlir::stablehlo::ReduceWindowOp op,
-                                      bool blocks);
+                                      const Target &target);
 
 } // namespace whale
 

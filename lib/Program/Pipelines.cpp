@@ -37,12 +37,14 @@ namespace whale {
 // loops for small products (runtime/device/cpu/SmallProduct.h) are called in
 // less time than a kernel's take for a thousand pairs of elements, and take
 // complex numbers.
+// `%` stands for the target.
 #define PRODUCTS                                                               \
   "whale-convolution-gradients,"                                               \
-  "whale-lower-library-ops{few-products=1024 complex-products=262144}"
+  "whale-lower-library-ops{few-products=1024 complex-products=262144 "         \
+  "target=%}"
 #define GPU_PRODUCTS                                                           \
   "whale-convolutions-to-products,whale-convolution-gradients,"                \
-  "whale-normalize-convolutions,whale-lower-library-ops{blocks}"
+  "whale-normalize-convolutions,whale-lower-library-ops{target=%}"
 
 // How values get their places, which ends level 'program'.
 #define BUFFERS "whale-verify-schedule,whale-plan-buffers"
@@ -79,15 +81,22 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
        "whale-outline-kernels",
        "any(" GPU_PRODUCTS ",whale-divide-windows,"
-       "whale-divide-scatters,whale-form-epilogues,"
-       "whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks},"
-       "whale-fuse-rows{blocks}),"
-       "whale-outline-kernels{blocks},whale-check-threads",
+       "whale-divide-scatters,whale-form-epilogues{target=%},"
+       "whale-stablehlo-to-linalg{target=%},whale-fuse-kernels{target=%},"
+       "whale-fuse-rows{target=%}),"
+       "whale-outline-kernels{target=%},whale-check-threads",
        /*isVerified=*/false},
       {"program", "whale-order-instructions,whale-start-transfers," BUFFERS,
        "whale-order-instructions,whale-start-transfers," GPU_BUFFERS},
   };
   return levels;
+}
+
+std::string setTarget(StringRef pipeline, const Target &target) {
+  std::string text = pipeline.str();
+  for (size_t at = 0; (at = text.find('%', at)) != text.npos;)
+    text.replace(at, 1, target.str());
+  return text;
 }
 
 bool isVerifyEachSet() {
@@ -121,14 +130,15 @@ void registerPipelines() {
         (Twine("whale-") + level.name).str(),
         (Twine("From the level before to level '") + level.name + "'").str(),
         [add, &level](OpPassManager &manager) {
-          add(manager, level.pipeline);
+          add(manager, setTarget(level.pipeline, Target()));
         });
   registrations.emplace_back("whale",
                              "From annotated StableHLO and a whale.cluster to "
                              "a module that a program is written from",
                              [add](OpPassManager &manager) {
                                for (const Level &level : getLevels())
-                                 add(manager, level.pipeline);
+                                 add(manager,
+                                     setTarget(level.pipeline, Target()));
                              });
 }
 

@@ -180,25 +180,21 @@ int64_t LevelRunner::getAttentionWorkspace(const RankTarget &target) const {
   return format::mostAttentionWorkspace(least);
 }
 
-/// The pipeline with what libraries have for the target (the emulator has no
-/// cuDNN, and no epilogues), and with what is to be explained.
+/// What passes are told of a target.
+Target LevelRunner::describe(const RankTarget &target) const {
+  if (!isGpu() || target.isForProcessor)
+    return Target::forProcessor(
+        llvm::is_contained(findKernelFeatures(options.cpu), "avx512vnni"));
+  // The emulator has no cuDNN.
+  return isCpu()
+             ? Target::forGpu(target.capability)
+             : Target::forGpu(target.capability, getAttentionWorkspace(target));
+}
+
+/// The pipeline for the target, with what is to be explained.
 std::string LevelRunner::withOptions(StringRef pipeline,
                                      const RankTarget &target) const {
-  std::string text = pipeline.str();
-  if (pipeline.contains("whale-lower-library-ops{blocks")) {
-    std::string capability = std::to_string(target.capability);
-    text = addOption(text, "whale-lower-library-ops", "bytes=" + capability);
-    if (!isCpu()) {
-      for (StringRef pass : {"whale-lower-library-ops", "whale-form-epilogues"})
-        text = addOption(text, pass, "capability=" + capability);
-      text = addOption(text, "whale-lower-library-ops",
-                       "workspace=" + Twine(getAttentionWorkspace(target)));
-    }
-  } else if (pipeline.contains("whale-lower-library-ops") &&
-             llvm::is_contained(findKernelFeatures(options.cpu),
-                                "avx512vnni")) {
-    text = addOption(text, "whale-lower-library-ops", "integers");
-  }
+  std::string text = setTarget(pipeline, describe(target));
   if (options.callsPython)
     text = addOption(text, "whale-lift-callbacks", "python");
   if (options.explainMemory)

@@ -77,6 +77,7 @@ private:
                                 const RankTarget &target = {}) const;
   std::string withOptions(llvm::StringRef pipeline,
                           const RankTarget &target) const;
+  Target describe(const RankTarget &target) const;
   int64_t getAttentionWorkspace(const RankTarget &target) const;
   llvm::LogicalResult dump(mlir::ModuleOp module, llvm::StringRef phase,
                            unsigned number) const;

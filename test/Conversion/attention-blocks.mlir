@@ -1,8 +1,8 @@
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks}))' 2>/dev/null | FileCheck %s
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks}))' 2>&1 >/dev/null \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_80}))' 2>/dev/null | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_80}))' 2>&1 >/dev/null \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 // RUN: whale-opt %s "-pass-pipeline=builtin.module(func.func( \
-// RUN:   whale-lower-library-ops{blocks}),whale-outline-kernels{blocks}, \
+// RUN:   whale-lower-library-ops{target=sm_80}),whale-outline-kernels{target=sm_80}, \
 // RUN:   whale-check-threads)" 2>/dev/null \
 // RUN:   | FileCheck %s --check-prefix=KERNEL
 

@@ -4,14 +4,14 @@
 // capability 75, or with gpu.epilogues = false, all have to stay, without a
 // remark.
 
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks},whale-form-epilogues))' \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_80},whale-form-epilogues{target=sm_80}))' \
 // RUN:   2>/dev/null | FileCheck %s
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks},whale-form-epilogues))' \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_80},whale-form-epilogues{target=sm_80}))' \
 // RUN:   2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks},whale-form-epilogues{capability=75}))' 2>&1 | \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_80},whale-form-epilogues{target=sm_75}))' 2>&1 | \
 // RUN:   FileCheck %s --check-prefix=OLD
 // RUN: sed 's/^module {/module attributes {whale.config = {gpu = {epilogues = false}}} {/' \
-// RUN:   %s | whale-opt -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks},whale-form-epilogues))' 2>&1 | FileCheck %s --check-prefix=OLD
+// RUN:   %s | whale-opt -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_80},whale-form-epilogues{target=sm_80}))' 2>&1 | FileCheck %s --check-prefix=OLD
 
 // OLD-NOT: epilogue =
 // OLD-NOT: remark

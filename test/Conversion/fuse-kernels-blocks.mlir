@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks}))' | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{target=sm_80},whale-fuse-kernels{target=sm_80}))' | FileCheck %s
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels))' | FileCheck %s --check-prefix=KEPT
 
 // What is selected is read of %x and %dy again, which takes no longer than to

@@ -4,8 +4,8 @@
 // each other. The other run compares the remarks: what is fused, and why the
 // rest is not.
 
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{blocks}))' -split-input-file | FileCheck %s
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{blocks remarks}))' -split-input-file -verify-diagnostics -o /dev/null
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{target=sm_80}))' -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows{target=sm_80 remarks}))' -split-input-file -verify-diagnostics -o /dev/null
 
 // Four warps have a row each. A thread has 8 elements of it, in two accesses,
 // from the first nest to the last; no memory but that of the result is written,

@@ -3,11 +3,11 @@
 // layouts, views and workspace of each call; of attention that cuDNN cannot
 // compute, a remark has to say why. For capability 75 there may be no call.
 
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks capability=90}))' \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_90+cudnn=1073741824}))' \
 // RUN:   2>/dev/null | FileCheck %s
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks capability=90}))' 2>&1 \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_90+cudnn=1073741824}))' 2>&1 \
 // RUN:   >/dev/null | FileCheck %s --check-prefix=REMARK
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks capability=75}))' \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_75+cudnn=1073741824}))' \
 // RUN:   2>/dev/null | FileCheck %s --check-prefix=OLD
 
 // What cuDNN computes is a call, the rest a kernel, and a remark says why.

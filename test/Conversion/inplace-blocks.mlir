@@ -1,6 +1,6 @@
 // RUN: whale-opt %s "-pass-pipeline=builtin.module(func.func( \
-// RUN:   whale-stablehlo-to-linalg{blocks},whale-fuse-kernels), \
-// RUN:   whale-outline-kernels{blocks})" | FileCheck %s
+// RUN:   whale-stablehlo-to-linalg{target=sm_80},whale-fuse-kernels), \
+// RUN:   whale-outline-kernels{target=sm_80})" | FileCheck %s
 
 // Threads combine these terms by shuffles, without a barrier: one that is done
 // must not store where others may still read.

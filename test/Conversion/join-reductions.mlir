@@ -1,6 +1,6 @@
 // RUN: whale-opt %s "-pass-pipeline=builtin.module(func.func( \
-// RUN:   whale-stablehlo-to-linalg{blocks},whale-fuse-kernels), \
-// RUN:   whale-outline-kernels{blocks})" | FileCheck %s
+// RUN:   whale-stablehlo-to-linalg{target=sm_80},whale-fuse-kernels), \
+// RUN:   whale-outline-kernels{target=sm_80})" | FileCheck %s
 
 // Sums of columns that read the same tensor are one kernel, which also stores
 // what the second of them reads; then the partial sums of both are one more.

@@ -1,6 +1,6 @@
 // RUN: whale-opt %s "-pass-pipeline=builtin.module(func.func( \
-// RUN:   whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks}, \
-// RUN:   whale-fuse-rows{blocks}),whale-outline-kernels{blocks}, \
+// RUN:   whale-stablehlo-to-linalg{target=sm_80},whale-fuse-kernels{target=sm_80}, \
+// RUN:   whale-fuse-rows{target=sm_80}),whale-outline-kernels{target=sm_80}, \
 // RUN:   whale-check-threads)" -split-input-file | FileCheck %s
 
 // As many blocks for a result as leave each thread 4,096 terms.

@@ -2,8 +2,8 @@
 // of what is stored as bf16 in f32, rounded once; from compute capability 80 on
 // they take bf16 itself.
 
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks bytes=70}))' | FileCheck %s
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{blocks bytes=80}))' | FileCheck %s --check-prefix=NEW
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_70}))' | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_80}))' | FileCheck %s --check-prefix=NEW
 
 // NEW-NOT: stablehlo.convert
 

@@ -1,5 +1,5 @@
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{bytes=90 few-products=0}))' -split-input-file -verify-diagnostics | FileCheck %s
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{bytes=86 few-products=0}))' -split-input-file | FileCheck %s --check-prefix=SM86
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_90 few-products=0}))' -split-input-file -verify-diagnostics | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=sm_86 few-products=0}))' -split-input-file | FileCheck %s --check-prefix=SM86
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{few-products=0}))' -split-input-file | FileCheck %s --check-prefix=CPU
 
 // The library needs rows of contracted elements: the right operand is copied.

@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{integers}))' | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops{target=cpu+i8}))' | FileCheck %s
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-lower-library-ops))' | FileCheck %s --check-prefix=NONE
 
 // On processors with instructions for them.

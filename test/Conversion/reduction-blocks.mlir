@@ -1,6 +1,6 @@
 // RUN: whale-opt %s "-pass-pipeline=builtin.module(func.func( \
-// RUN:   whale-stablehlo-to-linalg{blocks},whale-fuse-kernels), \
-// RUN:   whale-outline-kernels{blocks},whale-check-threads)" | FileCheck %s
+// RUN:   whale-stablehlo-to-linalg{target=sm_80},whale-fuse-kernels), \
+// RUN:   whale-outline-kernels{target=sm_80},whale-check-threads)" | FileCheck %s
 
 // The positions are computed, not read; neighbours combine what they have.
 

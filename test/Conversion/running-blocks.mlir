@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{blocks}),whale-outline-kernels{blocks},whale-check-threads)' \
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{target=sm_80}),whale-outline-kernels{target=sm_80},whale-check-threads)' \
 // RUN:   -split-input-file | FileCheck %s
 
 // Totals of 16 steps of 100, what is before each of the 7, the results.

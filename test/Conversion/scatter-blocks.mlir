@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{blocks}),whale-outline-kernels{blocks})' -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{target=sm_80}),whale-outline-kernels{target=sm_80})' -split-input-file | FileCheck %s
 
 // 3000 items: their keys, their stable sort, 47 runs of 64 for each of the 8
 // columns, and what goes over the end of a run.

@@ -1,4 +1,4 @@
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{blocks}),whale-outline-kernels{blocks})' -split-input-file | FileCheck %s
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{target=sm_80}),whale-outline-kernels{target=sm_80})' -split-input-file | FileCheck %s
 
 // A line of a block: runs are merged in shared memory, between barriers.
 

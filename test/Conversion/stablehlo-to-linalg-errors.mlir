@@ -1,5 +1,5 @@
 // RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg))' -split-input-file -verify-diagnostics
-// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{blocks}))' -split-input-file -verify-diagnostics
+// RUN: whale-opt %s -pass-pipeline='builtin.module(func.func(whale-stablehlo-to-linalg{target=sm_80}))' -split-input-file -verify-diagnostics
 
 func.func @fft(%x: tensor<8xf32>) -> tensor<5xcomplex<f32>> {
   // expected-error@+1 {{'stablehlo.fft' op from ('tensor<8xf32>') to ('tensor<5xcomplex<f32>>') is not supported by the kernel lowering}}

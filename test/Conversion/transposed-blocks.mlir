@@ -1,6 +1,6 @@
 // RUN: whale-opt %s "-pass-pipeline=builtin.module(func.func( \
-// RUN:   whale-stablehlo-to-linalg{blocks},whale-fuse-kernels{blocks}), \
-// RUN:   whale-outline-kernels{blocks},whale-check-threads)" \
+// RUN:   whale-stablehlo-to-linalg{target=sm_80},whale-fuse-kernels{target=sm_80}), \
+// RUN:   whale-outline-kernels{target=sm_80},whale-check-threads)" \
 // RUN:   -split-input-file | FileCheck %s
 
 // Tiles of 32 x 32, of which the last ones are not full: 4 x 3 x 2 blocks.

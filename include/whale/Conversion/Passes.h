@@ -10,6 +10,7 @@
 #define WHALE_CONVERSION_PASSES_H
 
 #include "mlir/Pass/Pass.h"
+#include "whale/Conversion/Target.h"
 
 namespace whale {
 

@@ -12,10 +12,10 @@
 // lib/Program/Pipelines.cpp.
 //
 // All but the last run on one function at a time, schedules and segments alike.
-// The last one changes the module, as all functions share `@kernels`. Without
-// `blocks` kernels are for a processor, with it for a GPU. Each description has
-// an example that a test runs. How a pass works is told in the file of its name
-// in lib/Conversion.
+// The last one changes the module, as all functions share `@kernels`. What
+// differs by target is asked of their option `target` (Target.h). Each
+// description has an example that a test runs. How a pass works is told in the
+// file of its name in lib/Conversion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +24,14 @@
 
 include "mlir/Pass/PassBase.td"
 include "whale/Conversion/RewritePasses.td"
+
+class TargetOptionOf<string default>
+    : Option<"target", "target", "::whale::Target", default,
+             "What kernels are made for: cpu, or GPUs as sm_90; cpu+i8 "
+             "multiplies 8-bit integers by instructions of its own, and on "
+             "sm_90+cudnn=BYTES cuDNN computes attention, with as many bytes "
+             "besides its tensors">;
+def TargetOption : TargetOptionOf<"::whale::Target()">;
 
 def LowerLibraryOps
     : InterfacePass<"whale-lower-library-ops",
@@ -45,15 +53,14 @@ def LowerLibraryOps
     product of at most `complex-products` pairs of elements stays whole, as a
     `whale.matmul`.
 
-    Products of i8 and of f8 are kernels, or formed in f32. With `integers`,
-    those of i8 into i32 become a `whale.matmul`, if oneDNN sums so many terms
-    exactly. With `bytes`, those that cuBLASLt has on such a GPU become a
-    `whale.matmul`, whose operands are copied where the contracted elements are
-    no neighbours; a remark says why others do not. On a GPU without arithmetic
-    of bf16 (`bytes` below 80) products and convolutions of bf16 are computed in
-    f32, between conversions.
+    Products of i8 and of f8 are kernels, or formed in f32. On a processor that
+    multiplies i8 into i32, these become a `whale.matmul`, if oneDNN sums so
+    many terms exactly; on a GPU those that cuBLASLt has, whose operands are
+    copied where the contracted elements are no neighbours, and a remark says
+    why others do not. On a GPU without arithmetic of bf16 (before sm_80)
+    products and convolutions of bf16 are computed in f32, between conversions.
 
-    Attention becomes a `whale.library_call` or, with `blocks`, kernels that
+    Attention becomes a `whale.library_call` or, for a GPU, kernels that
     hold the scores of one tile at a time; where a tile of its heads does not
     fit into shared memory, it stays a call, and a remark says so. With
     `capability`, what cuDNN computes on such a GPU becomes a call of
@@ -92,21 +99,7 @@ def LowerLibraryOps
     Option<"complexProducts", "complex-products", "int64_t", "0",
            "Largest number of pairs of complex numbers of f32 in a product "
            "that the library multiplies as such">,
-    Option<"blocks", "blocks", "bool", "false",
-           "Make kernels of blocks of threads, for a GPU, of attention">,
-    Option<"capability", "capability", "int", "0",
-           "Compute capability of the GPUs (90 for sm_90) on which cuDNN "
-           "computes attention; 0 if it does not">,
-    Option<"workspace", "workspace", "int64_t", "1 << 30",
-           "Bytes that a call of cuDNN's attention may take besides its "
-           "tensors">,
-    Option<"bytes", "bytes", "int", "0",
-           "Compute capability of the GPUs (90 for sm_90) whose libraries form "
-           "products: which of 8-bit elements, and whether those of bf16 and "
-           "convolutions are computed in f32; 0 on the processor">,
-    Option<"integers", "integers", "bool", "false",
-           "Whether the processor multiplies i8 into i32 by instructions of "
-           "its own, which oneDNN uses">,
+    TargetOption,
   ];
   let dependentDialects = [
     "::whale::WhaleDialect", "::mlir::arith::ArithDialect",
@@ -165,8 +158,7 @@ def FormEpilogues
     ```
   }];
   let options = [
-    Option<"capability", "capability", "int", "80",
-           "Compute capability of the GPUs (90 for sm_90)">,
+    TargetOptionOf<"::whale::Target::forGpu(80)">,
   ];
   let dependentDialects = ["::whale::WhaleDialect"];
 }
@@ -212,9 +204,7 @@ def StableHLOToLinalg
     ```
   }];
   let options = [
-    Option<"blocks", "blocks", "bool", "false",
-           "Make kernels whose iterations are threads, or blocks of threads, "
-           "of a GPU">,
+    TargetOption,
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",
@@ -242,7 +232,7 @@ def FuseKernels
     of another tensor becomes one more result of the operation that makes it.
     Reshapes that only add or drop dimensions of size one disappear.
 
-    With `blocks`, for a GPU, more arithmetic is cheap where a user then reads no
+    For a GPU more arithmetic is cheap where a user then reads no
     more bytes: the gradient of a ReLU after a batch norm is computed again from
     what the gradient of the norm reads anyway.
 
@@ -289,7 +279,7 @@ def FuseKernels
     ```
   }];
   let options = [
-    Option<"blocks", "blocks", "bool", "false", "For the kernels of a GPU">,
+    TargetOption,
   ];
   let dependentDialects = ["::mlir::linalg::LinalgDialect",
                            "::mlir::affine::AffineDialect"];
@@ -324,7 +314,7 @@ def FuseRows
     A reshape in between that only adds or drops dimensions of size one
     disappears. Groups that walk a row once only stay as they are.
 
-    With `blocks` a block of threads of a GPU owns a row, or some, and what only
+    For a GPU a block of threads owns a row, or some, and what only
     the kernel needs is in shared memory; or, if a power of two of threads can
     share the row evenly, at most 32 elements each, in their registers: a row of
     1,024 is then one warp's. What joins has one result for each row if it
@@ -430,8 +420,7 @@ def FuseRows
   let options = [
     Option<"remarks", "remarks", "bool", "false",
            "Say what is fused and, of what reads a reduction of rows, why not">,
-    Option<"blocks", "blocks", "bool", "false",
-           "Make kernels whose iterations are blocks of threads of a GPU">,
+    TargetOption,
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",
@@ -451,7 +440,7 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
     same nest is emitted once. In its place stands a `whale.launch`. Casts
     between signed and unsigned integers disappear.
 
-    With `blocks` reductions over the same loops that share an operand as large,
+    For a GPU reductions over the same loops that share an operand as large,
     or of which one reads what another one makes at the same point, are one nest
     with the results of all, if none needs a sum of another; so are parallel
     operations of at most 65,536 points.
@@ -495,9 +484,7 @@ def OutlineKernels : Pass<"whale-outline-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"blocks", "blocks", "bool", "false",
-           "Make kernels whose iterations are threads, or blocks of threads, "
-           "of a GPU">,
+    TargetOption,
   ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::complex::ComplexDialect",

@@ -14,6 +14,7 @@
 #ifndef WHALE_PROGRAM_COMPILE_H
 #define WHALE_PROGRAM_COMPILE_H
 
+#include "whale/Conversion/Target.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -141,6 +142,9 @@ llvm::ArrayRef<Level> getLevels();
 /// which there are kernels.
 inline constexpr llvm::StringLiteral kPlannedLevel = "partitioned",
                                      kKernelsLevel = "kernels";
+
+/// A pipeline, in which `%` stands for the target.
+std::string setTarget(llvm::StringRef pipeline, const Target &target);
 
 /// The part of level 'program' that follows starts of transfers.
 llvm::StringRef getBufferPipeline(bool isForGpu);

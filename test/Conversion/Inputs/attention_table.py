@@ -74,7 +74,7 @@ def describe(text: str, suffix: str, workspace: int) -> str:
 def main() -> None:
     capability, workspace = map(int, sys.argv[1:])
     cases = list(itertools.product(HEADS, TOKENS, FEATURES))
-    options = f"blocks capability={capability} workspace={workspace}"
+    options = f"target=sm_{capability}+cudnn={workspace}"
     result = subprocess.run(
         [
             "whale-opt",
