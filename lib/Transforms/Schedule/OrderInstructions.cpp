@@ -11,12 +11,12 @@
 //
 // What is alive at two collectives or calls does not depend on the order of the
 // instructions between them, so each such section is ordered by itself. Of
-// three orders (as it is, greedy from the front, greedy from the back) the one
-// with the lowest peak stays. Cost: functions in parallel; for each instruction
-// at most 256 candidates, and its readers once for each value that is read. A
-// section also looks at all users of the values that it reads, and at all
-// arguments of its block: sections times arguments, and times users of values
-// that many sections read.
+// four orders (as it is, greedy from the front, the same in turn, greedy from
+// the back) the one with the lowest peak stays. Cost: functions in parallel;
+// for each instruction at most 256 candidates, and its readers once for each
+// value that is read. A section also looks at all users of the values that it
+// reads, and at all arguments of its block: sections times arguments, and times
+// users of values that many sections read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,6 +43,9 @@ namespace {
 
 /// Of more instructions that could come next only the first ones are compared.
 constexpr unsigned kMaxCandidates = 256;
+
+/// What adds so many bytes, a few numbers, adds nothing.
+constexpr int64_t kFewBytes = 64;
 
 /// The value whose buffer `value` is a view of.
 Value getRoot(Value value) {
@@ -103,7 +106,7 @@ private:
   int64_t run(unsigned number, Memory &memory, bool commit) const;
   Memory start() const;
   int64_t peakOf(ArrayRef<unsigned> order) const;
-  SmallVector<unsigned> fromFront() const;
+  SmallVector<unsigned> fromFront(bool isInTurn) const;
   SmallVector<unsigned> fromBack() const;
   int64_t gainFromBack(unsigned number, const llvm::BitVector &alive) const;
 
@@ -254,8 +257,9 @@ int64_t Section::peakOf(ArrayRef<unsigned> order) const {
   return memory.peak;
 }
 
-/// Next comes what adds the least, the earlier one of two.
-SmallVector<unsigned> Section::fromFront() const {
+/// Next comes what adds the least, the earlier one of two; or, in turn, the
+/// first that adds nothing, such as the update of a parameter, else the first.
+SmallVector<unsigned> Section::fromFront(bool isInTurn) const {
   Memory memory = start();
   SmallVector<unsigned> missing, order;
   // What each instruction adds changes when it becomes the last reader of a
@@ -272,7 +276,10 @@ SmallVector<unsigned> Section::fromFront() const {
     for (unsigned number : ready.set_bits()) {
       if (++seen > kMaxCandidates)
         break;
-      if (added[number] < added[best])
+      bool isBetter =
+          isInTurn ? added[number] <= kFewBytes && added[best] > kFewBytes
+                   : added[number] < added[best];
+      if (isBetter)
         best = number;
     }
     run(best, memory, /*commit=*/true);
@@ -343,7 +350,9 @@ SmallVector<unsigned> Section::chooseOrder() const {
   SmallVector<unsigned> best =
       llvm::to_vector(llvm::seq<unsigned>(0, instructions.size()));
   int64_t least = peakOf(best);
-  for (SmallVector<unsigned> order : {fromFront(), fromBack()}) {
+  for (SmallVector<unsigned> order :
+       {fromFront(/*isInTurn=*/false), fromFront(/*isInTurn=*/true),
+        fromBack()}) {
     int64_t peak = peakOf(order);
     if (peak < least) {
       best = std::move(order);

@@ -20,13 +20,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ApplyGradients.h"
 #include "InstructionCosts.h"
 #include "JoinTransfers.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Step/TransferOrder.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
 using namespace mlir;
@@ -82,6 +85,7 @@ public:
 
 private:
   std::optional<TransferUse> findUse(CollectiveOp op, bool &isGather);
+  bool isNextArgument(CollectiveOp op, TransferUse &use) const;
   size_t firstUseOf(Value value);
 
   Block *block;
@@ -150,6 +154,31 @@ std::optional<TransferUse> ClassSchedule::findUse(CollectiveOp op,
   return use;
 }
 
+/// Whether what a gather gives is an argument of the next step alone, whose
+/// memory is there all the time: it starts early, but behind what reads the
+/// argument of this step.
+bool ClassSchedule::isNextArgument(CollectiveOp op, TransferUse &use) const {
+  if (!op.getOutput() || !op.getOutput().hasOneUse() ||
+      use.needed != ops.size())
+    return false;
+  OpOperand &result = *op.getOutput().use_begin();
+  if (result.getOwner() != block->getTerminator())
+    return false;
+  auto schedule = cast<ScheduleOp>(block->getParentOp());
+  for (BlockArgument argument : block->getArguments()) {
+    auto fed = schedule.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                      kFedByAttr);
+    if (!fed || fed.getInt() != result.getOperandNumber())
+      continue;
+    for (Operation *user : argument.getUsers())
+      if (auto it = positions.find(block->findAncestorOpInBlock(*user));
+          it != positions.end())
+        use.ready = std::max(*use.ready, it->second + 1);
+    return true;
+  }
+  return false;
+}
+
 void ClassSchedule::prepare(ProgramCosts &program) {
   joinTransfers(block);
   InstructionCosts costs(program, device);
@@ -186,6 +215,8 @@ void ClassSchedule::read(Ahead ahead) {
     bool isGather = false;
     if (collective == op)
       use = findUse(collective, isGather);
+    if (isGather && use && isNextArgument(collective, *use))
+      isGather = false;
     if (ahead == Ahead::Nothing || (isGather && ahead != Ahead::Gathers))
       use.reset();
     // An empty share takes no memory, wherever it is received.
@@ -311,6 +342,48 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
     if (classes.empty())
       return;
     ProgramCosts costs(getOperation(), numRanks);
+    std::vector<std::unique_ptr<GradientApplication>> updates(classes.size());
+    GradientApplication::Options options = {
+        Config(getOperation()).getNumApplyGroups().value_or(0), late};
+    parallelFor(&getContext(), 0, classes.size(), [&](size_t i) {
+      joinTransfers(&classes[i].front());
+      updates[i] =
+          std::make_unique<GradientApplication>(classes[i], costs, options);
+      updates[i]->apply();
+    });
+    bool isOrdered = order(classes, costs);
+    if (isOrdered) {
+      explain(classes, updates);
+      return;
+    }
+    // Exchanges between updates may be in a circle with others.
+    for (auto &update : updates)
+      update->undo();
+    if (!order(classes, costs)) {
+      classes.front().emitError(
+          "the rank classes wait for one another's transfers in a circle");
+      return signalPassFailure();
+    }
+  }
+
+  /// Says what keeps updates from standing behind their gradients.
+  void explain(ArrayRef<ScheduleOp> classes,
+               ArrayRef<std::unique_ptr<GradientApplication>> updates) {
+    for (auto [schedule, update] :
+         llvm::zip_equal(llvm::to_vector(classes), updates))
+      if (int64_t bytes = update->getHeldBytes()) {
+        emitRemark(schedule.getLoc())
+            << "apply: on device " << schedule.getRanks().front() << " "
+            << bytes
+            << " bytes of gradients wait for a value that is computed of "
+               "several, such as their norm";
+        return;
+      }
+  }
+
+  /// Decides when transfers start and end; false if ranks would wait for one
+  /// another in a circle.
+  bool order(ArrayRef<ScheduleOp> classes, ProgramCosts &costs) {
     std::vector<ClassSchedule> schedules(classes.begin(), classes.end());
     parallelForEach(&getContext(), schedules,
                     [&](ClassSchedule &it) { it.prepare(costs); });
@@ -348,16 +421,14 @@ struct StartTransfersPass : impl::StartTransfersBase<StartTransfersPass> {
         readAll(schedules, other);
         order = orderAll(schedules, seconds);
       }
-    if (!order) {
-      classes.front().emitError(
-          "the rank classes wait for one another's transfers in a circle");
-      return signalPassFailure();
-    }
+    if (!order)
+      return false;
     std::vector<size_t> rank(order->order.size());
     for (auto [position, transfer] : llvm::enumerate(order->order))
       rank[transfer] = position;
     parallelFor(&getContext(), 0, schedules.size(),
                 [&](size_t i) { schedules[i].write(rank, order->times[i]); });
+    return true;
   }
 };
 

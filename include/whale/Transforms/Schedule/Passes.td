@@ -31,9 +31,10 @@ def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
     calls that they are between, and those of segments. Collectives stay where
     they are, and an instruction that writes in place stays behind those that
     read its operand.
-    The order is the best of three: the given one, one that always takes next
-    what adds the least memory, and one that does so from the end. The given one
-    stays where the others are no better.
+    The order is the best of four: the given one, one that always takes next
+    what adds the least memory, the given one but with what adds none as soon as
+    it can be, and one that takes what adds the least from the end. The given
+    one stays where the others are no better.
 
     Example: what is large is used up before the next large value is made.
     ```mlir
@@ -88,10 +89,19 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
     says that the step takes at least 2% less time so; else, like all in loops
     and branches, they start and end where they are.
 
-    With `late`, which is for devices that lack memory, nothing takes memory
-    ahead: what is received starts where it is first used, unless ranks that
-    receive together would wait for one another in a circle. A module that has
-    starts and waits already is scheduled anew.
+    What updates the state (all that only results need which are arguments of
+    the next step, up to the products, calls and reductions that gradients come
+    from) stands where its gradient is expected to be reduced, and behind what
+    reads the old value. Gathers of what it has changed start there too, as
+    their memory is that of the argument. With `optimizer.num_apply_group` of
+    `whale.config` updates stand together in so many groups of about equal
+    bytes.
+
+    With `late`, which is for devices that lack memory, updates stand directly
+    behind the reduction of their gradient, and nothing takes memory ahead: what
+    is received starts where it is first used, unless ranks that receive
+    together would wait for one another in a circle. A module that has starts
+    and waits already is scheduled anew.
 
     Example: the second kernel runs beside the reduction.
     ```mlir

@@ -54,6 +54,7 @@ private:
   bool isDivided(MicroBatchesOp loop) const;
   bool isSummedUp(mlir::Value value, const Mesh *mesh) const;
   void findStored();
+  void waitForReaders(llvm::MutableArrayRef<Maker> makers) const;
   void orderUpdates();
   void addWork();
   void addMemory();

@@ -32,6 +32,8 @@ public:
       "communication.bucket_bytes";
   static constexpr llvm::StringLiteral kTf32 = "gpu.tf32";
   static constexpr llvm::StringLiteral kEpilogues = "gpu.epilogues";
+  static constexpr llvm::StringLiteral kApplyGroups =
+      "optimizer.num_apply_group";
   static constexpr llvm::StringLiteral kZeroLevel = "zero.level";
   static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
@@ -70,6 +72,11 @@ public:
   bool allowsTf32() const { return isSet(kTf32); }
   /// Whether products for GPUs may have epilogues, as they may by default.
   bool allowsEpilogues() const { return !get(kEpilogues) || isSet(kEpilogues); }
+
+  /// Returns in how many groups updates of the state stand, if it is given.
+  std::optional<int64_t> getNumApplyGroups() const {
+    return getCount(kApplyGroups);
+  }
 
   /// Whether replicas share out the state of the optimizer (ZeRO, level 1:
   /// Rajbhandari et al., 2020).
