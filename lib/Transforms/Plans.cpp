@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Cost: each question reads the text of the plan. A step is known by the names
-// of its operations and the types of their results, each of which is printed
-// once.
+// Cost: each question reads the text of the plan. A step is known by its
+// operations, what they read, and their attributes and types, each of which is
+// printed once.
 //
 //===----------------------------------------------------------------------===//
 
 #include "whale/Transforms/Plans.h"
 
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/System/Json.h"
 #include "whale/Transforms/Attributes.h"
 #include "llvm/ADT/DenseMap.h"
@@ -24,28 +25,69 @@ using namespace mlir;
 
 namespace whale {
 
-static std::string checksumOfStep(ModuleOp module) {
-  llvm::DenseMap<Type, uint64_t> types;
-  std::vector<uint64_t> numbers;
-  module.walk([&](Operation *op) {
-    if (op == module)
-      return;
+namespace {
+/// Numbers for all that a step is but its locations.
+class StepNumbers {
+public:
+  explicit StepNumbers(ModuleOp module) {
+    module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      // Clusters are compared by themselves.
+      if (op != module && !isa<ClusterOp>(op))
+        add(op);
+    });
+  }
+
+  std::string checksum() const {
+    return llvm::utohexstr(hash(ArrayRef(numbers)), /*LowerCase=*/true,
+                           /*Width=*/16);
+  }
+
+private:
+  template <typename T>
+  static uint64_t hash(ArrayRef<T> values) {
+    return llvm::xxh3_64bits(
+        ArrayRef(reinterpret_cast<const uint8_t *>(values.data()),
+                 values.size() * sizeof(T)));
+  }
+
+  void add(Operation *op) {
     numbers.push_back(llvm::xxh3_64bits(op->getName().getStringRef()));
-    for (Type type : op->getResultTypes()) {
-      auto [it, isNew] = types.try_emplace(type);
-      if (isNew) {
-        std::string text;
-        llvm::raw_string_ostream(text) << type;
-        it->second = llvm::xxh3_64bits(text);
-      }
-      numbers.push_back(it->second);
+    for (Value operand : op->getOperands())
+      numbers.push_back(values.lookup(operand));
+    for (NamedAttribute attribute : op->getAttrs()) {
+      numbers.push_back(llvm::xxh3_64bits(attribute.getName().getValue()));
+      numbers.push_back(hashOf(attribute.getValue()));
     }
-  });
-  return llvm::utohexstr(llvm::xxh3_64bits(ArrayRef(
-                             reinterpret_cast<const uint8_t *>(numbers.data()),
-                             numbers.size() * sizeof(uint64_t))),
-                         /*LowerCase=*/true, /*Width=*/16);
-}
+    for (Value result : op->getResults())
+      add(result);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Value argument : block.getArguments())
+          add(argument);
+  }
+  void add(Value value) {
+    values[value] = numbers.size();
+    numbers.push_back(hashOf(TypeAttr::get(value.getType())));
+  }
+  /// Of its text, which each is printed once for, or of its elements.
+  uint64_t hashOf(Attribute attribute) {
+    if (auto elements = dyn_cast<DenseElementsAttr>(attribute))
+      return hash(elements.getRawData()) ^
+             hashOf(TypeAttr::get(elements.getType()));
+    auto [it, isNew] = attributes.try_emplace(attribute);
+    if (isNew) {
+      std::string text;
+      llvm::raw_string_ostream(text) << attribute;
+      it->second = llvm::xxh3_64bits(text);
+    }
+    return it->second;
+  }
+
+  std::vector<uint64_t> numbers;
+  llvm::DenseMap<Value, uint64_t> values;
+  llvm::DenseMap<Attribute, uint64_t> attributes;
+};
+} // namespace
 
 static void setPlan(ModuleOp module, const Plan &plan) {
   module->setAttr(kPlanAttr, StringAttr::get(module.getContext(),
@@ -60,7 +102,7 @@ static InFlightDiagnostic emitAt(ModuleOp module, StringRef file,
 
 void beginPlan(ModuleOp module, const Cluster &cluster) {
   Plan plan;
-  plan.step = checksumOfStep(module);
+  plan.step = StepNumbers(module).checksum();
   plan.cluster = checksumOf(nlohmann::ordered_json(cluster.toJson()));
   setPlan(module, plan);
 }

@@ -231,6 +231,20 @@ def test_nonsense_is_an_error(decided, edit, message):
         wh.explain(jitted(decided.edited(**edit)), *arguments())
 
 
+def test_a_step_is_known_by_all_that_it_does():
+    """Also where operations and types are the same."""
+    x, y = jnp.ones(4), jnp.ones(4)
+    plan = wh.explain(lambda x, y: x - y * 2, x, y, cluster=2)
+    for other in (
+        lambda x, y: y - x * 2,
+        lambda x, y: x - y * 3,
+        lambda x, y: y * 2 - x,
+    ):
+        step = wh.jit(other, cluster=2, plan=plan)
+        with pytest.raises(wh.CompileError, match="plan of another step"):
+            wh.explain(step, x, y)
+
+
 def test_what_follows_is_not_edited(decided):
     edited = wh.Plan(decided | {"task_graphs": []})
     with pytest.raises(wh.CompileError, match="task_graphs: follows from"):

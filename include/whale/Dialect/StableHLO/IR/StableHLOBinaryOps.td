@@ -13,7 +13,7 @@
 // `compare`, `select` and `clamp` infer theirs in
 // lib/Dialect/StableHLO/IR/StableHLOBinaryOps.cpp. The arithmetic, with XLA's
 // results for division by zero, NaN and shifts beyond the width, is in
-// lib/Conversion/ScalarOps.cpp.
+// lib/Conversion/Kernel/ScalarOps.cpp.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,8 +11,9 @@
 //
 // The region of a reduction may work in wider types than its inputs have; the
 // results then have these types. The order of a reduction is free;
-// ReductionToLinalg.cpp and WindowToLinalg.cpp in lib/Conversion choose one,
-// and so how sums are rounded. A reduction by one commutative operation is
+// ReductionToLinalg.cpp and WindowToLinalg.cpp in lib/Conversion/StableHLO
+// choose one, and so how sums are rounded. A reduction by one commutative
+// operation is
 // printed as `applies NAME`. Batch normalization is expanded by
 // whale-normalize. Checks and text forms are in
 // lib/Dialect/StableHLO/IR/StableHLOReductionOps.cpp.

@@ -13,7 +13,8 @@
 // they have a `result_accuracy`, which is read and printed, but which no
 // lowering looks at. The few types that differ from the operand's are inferred
 // or checked in lib/Dialect/StableHLO/IR/StableHLOUnaryOps.cpp. The arithmetic
-// is in ScalarOps.cpp, ScalarMath.cpp and ScalarConvert.cpp of lib/Conversion.
+// is in ScalarOps.cpp, ScalarMath.cpp and ScalarConvert.cpp of
+// lib/Conversion/Kernel.
 //
 //===----------------------------------------------------------------------===//
 
