@@ -71,7 +71,8 @@ SOURCES = (
     "test/Inputs/tensor_files.py",
 )
 SOURCES_OF_PYTHON = (
-    *("python/whale/*.py", "python/ext/*.cpp", "python/ext/*.h"),
+    *("python/whale/*.py", "python/whale/*.json"),
+    *("python/ext/*.cpp", "python/ext/*.h"),
     *("include/whale/ProgramFormat/*.h", "include/whale/Runtime/*.h"),
     "include/whale/System/*.h",
 )

@@ -321,7 +321,8 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   static constexpr size_t mostBytes = 1000;
-  static constexpr std::chrono::seconds patience{10};
+  // The first process may have to load much before it listens.
+  static constexpr std::chrono::seconds patience{30};
   static constexpr std::chrono::milliseconds attempt{200}, pause{20};
 
   std::atomic<bool> isOver = false;

@@ -144,7 +144,7 @@ def check_emulated(
 ) -> str | None:
     """What is wrong on an emulated GPU, if anything is."""
     text, arguments, results = lower(function, shape, dtype)
-    if not is_fused(text, "blocks"):
+    if not is_fused(text, "target=sm_80"):
         return "nothing is fused"
     fused = run(tool, text, arguments, results)
     emulated = run_emulated(text, arguments, results)

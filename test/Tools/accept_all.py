@@ -6,7 +6,7 @@ The programs are training steps of the families of models, attention,
 operations that have a form of their own on a GPU, and the conformance cases,
 many of which are compiled as one program. For sm_90 all kernels are assembled,
 but of the conformance cases a sixth; for four more architectures each dtype and
-80 kernels of small programs that a fixed seed chooses. With WHALE_TEST_FULL in
+40 kernels of small programs that a fixed seed chooses. With WHALE_TEST_FULL in
 the environment it is all, and all for Pascal and Volta, too, by the ptxas of
 CUDA 12.9 (scripts/requirements-full.txt). Kernels that only differ in names and
 numbers of labels are one.
@@ -283,7 +283,7 @@ def main() -> None:
         some = list(texts if FULL else small)
         random.Random(architecture).shuffle(some)
         some.insert(0, multiply_all())
-        problems += accept(some, architecture, None if FULL else 80)
+        problems += accept(some, architecture, None if FULL else 40)
     sys.exit(bool(problems))
 
 

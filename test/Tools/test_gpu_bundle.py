@@ -143,6 +143,7 @@ def test_python_that_crashes(
         assert bool(found) == ("SIGSEGV" in said), result.stdout
 
 
+@pytest.mark.long
 def test_steps_are_timed_beside_jax(bundle: pathlib.Path) -> None:
     result = check(bundle, "--only=speed", "--rounds=1")
     assert result.returncode == 0, result.stdout + result.stderr
