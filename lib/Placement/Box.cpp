@@ -81,6 +81,17 @@ std::optional<CommonView> whale::commonRefinement(ArrayRef<int64_t> first,
     common.second = common.first;
     return common;
   }
+  if (llvm::is_contained(first, 0) && llvm::is_contained(second, 0)) {
+    // Any prime divides both views as the zeros do.
+    constexpr int64_t prime = 65537;
+    Extents filled(first), other(second);
+    llvm::replace(filled, int64_t(0), prime);
+    llvm::replace(other, int64_t(0), prime);
+    std::optional<CommonView> found = commonRefinement(filled, other);
+    if (found)
+      llvm::replace(found->extents, prime, int64_t(0));
+    return found;
+  }
   if (volumeOf(first) != volumeOf(second) || volumeOf(first) == 0)
     return std::nullopt;
   // Factors are divided off both views from the minor end; runs are counted

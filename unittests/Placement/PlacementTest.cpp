@@ -282,6 +282,8 @@ TEST(Placement, CommonRefinement) {
   EXPECT_EQ(common({}, {1, 1}), (Extents{1, 1}));
   EXPECT_EQ(common({0, 3}, {3, 0}), (Extents{-1}));
   EXPECT_EQ(common({0, 3}, {0, 3}), (Extents{0, 3}));
+  EXPECT_EQ(common({8, 0}, {2, 4, 0}), (Extents{2, 4, 0}));
+  EXPECT_EQ(common({8, 0}, {0}), (Extents{-1}));
   std::optional<CommonView> runs = commonRefinement({8, 3}, {2, 12});
   EXPECT_EQ(runs->first[0], (std::pair<unsigned, unsigned>(0, 2)));
   EXPECT_EQ(runs->second[1], (std::pair<unsigned, unsigned>(1, 3)));
