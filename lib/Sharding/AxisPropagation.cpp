@@ -187,6 +187,7 @@ void AxisPropagation::run() {
   moves.reserve(values);
   required.reserve(operands);
   findWishes();
+  findTerms();
   findGathered();
   visitBlock(function.front());
   visitReturn(function.front().getTerminator());

@@ -183,6 +183,37 @@ void AxisPropagation::wish(Value root, AxisState wanted) {
   }
 }
 
+/// Finds what reaches a sum over moments through operations that are linear in
+/// it.
+void AxisPropagation::findTerms() {
+  SmallVector<Value> list;
+  function.walk([&](MicroBatchesOp loop) {
+    for (unsigned i = 0; i < loop.getNumReduced(); ++i)
+      if (cast<ReductionAttr>(loop.getReductions()[i]).getValue() ==
+          Reduction::Sum)
+        for (Region &body : loop.getBodies())
+          list.push_back(body.front().getTerminator()->getOperand(i));
+  });
+  while (!list.empty()) {
+    Value value = list.pop_back_val();
+    if (!terms.insert(value).second)
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      continue;
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    if (auto loop = dyn_cast<hlo::WhileOp>(op))
+      list.push_back(loop.getBody().front().getTerminator()->getOperand(index));
+    else if (isa<TaskGraphOp>(op) || hlo::isBranch(op))
+      for (Region &region : op->getRegions())
+        list.push_back(region.front().getTerminator()->getOperand(index));
+    else if (const std::optional<OpRule> &rule = ruleOf(op))
+      for (const SmallVector<unsigned, 2> &together : rule->linear)
+        for (unsigned operand : together)
+          list.push_back(op->getOperand(operand));
+  }
+}
+
 /// Seconds for the bytes of an exchange, without those for devices to meet.
 double AxisPropagation::byteSeconds(Operation *op, Value value,
                                     Exchange::Kind kind) const {
@@ -192,7 +223,8 @@ double AxisPropagation::byteSeconds(Operation *op, Value value,
 
 /// Seconds that a result will need to get from this state to where it is used:
 /// a partial one must be reduced, and a split one brought to the layout that is
-/// wished for.
+/// wished for. What moments add up is reduced behind the last one, with all
+/// else that the sum is made of.
 double AxisPropagation::outlookSeconds(Operation *op, Value result,
                                        AxisState state) {
   auto it = wishes.find(result);
@@ -200,6 +232,12 @@ double AxisPropagation::outlookSeconds(Operation *op, Value result,
   if (state == wanted || state.isReplicated())
     return 0;
   if (state.isSplit() && wanted.isFree())
+    return 0;
+  if (state.isPartial() && wanted.isFree() && terms.contains(result) &&
+      !anyUse(result, nullptr, [&](OpOperand &use) {
+        return use.getOwner()->getParentOfType<MicroBatchesOp>() &&
+               wantsReduced(use, lookThroughTaskGraph(result));
+      }))
     return 0;
   return transferSeconds(op, result, state,
                          wanted.isFree() ? AxisState::replicated() : wanted);
@@ -337,6 +375,7 @@ bool AxisPropagation::wantsReduced(OpOperand &use, Value root) {
   // for its result and for those of its parameters.
   auto isSpared = [&](const SmallVector<unsigned, 2> &together) {
     return together.size() == 1 && op->getNumResults() == 1 &&
+           !terms.contains(op->getResult(0)) &&
            getTensorBytes(op->getResult(0).getType()) >=
                getTensorBytes(root.getType()) &&
            anyUse(root, op, [](OpOperand &) { return true; });

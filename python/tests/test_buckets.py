@@ -341,3 +341,49 @@ def test_exchanges_of_branches_are_joined() -> None:
     theirs = jax.tree.leaves(jax.jit(train_step)(layers, x))
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_ranks_meet_once_for_all_micro_batches() -> None:
+    """Also where a term of a gradient is a layer of a stack, a column, or what
+    a norm or a product of factors makes of it."""
+    random = np.random.default_rng(3)
+    params = {
+        name: 0.3 * random.standard_normal(shape).astype(np.float32)
+        for name, shape in {
+            "stack": (4, 8, 8),
+            "scanned": (4, 8, 8),
+            "columns": (8, 8, 2),
+            "normed": (8, 8),
+            "factors": (2, 8, 3),
+            "outer": (8,),
+        }.items()
+    }
+    x = random.standard_normal((16, 8)).astype(np.float32)
+
+    def loss(p: Any, h: jax.Array) -> jax.Array:
+        for layer in range(4):
+            h = jnp.tanh(h @ p["stack"][layer])
+        h, _ = lax.scan(lambda h, w: (jnp.tanh(h @ w), None), h, p["scanned"])
+        h = jnp.tanh(h @ p["columns"][:, :, 0])
+        h = jnp.tanh(h @ (p["normed"] / jnp.linalg.norm(p["normed"])))
+        h = jnp.tanh(h @ (p["factors"][0] @ p["factors"][1].T))
+        h = h @ (p["outer"][:, None] * p["outer"])
+        return jnp.mean(h**2)
+
+    def train(p: Any, x: jax.Array) -> Any:
+        grads = jax.grad(loss)(p, x)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, p, grads)
+
+    wh.init(wh.Config({"num_micro_batch": 4}))
+    wh.set_default_strategy(wh.replicate(2))
+    program = (
+        wh.jit(train, cluster=2, batch_argnums=1).lower(params, x).compile()
+    )
+    expected = jax.jit(train)(params, x)
+    for name, found in program(params, x).items():
+        np.testing.assert_allclose(
+            found, expected[name], rtol=2e-5, atol=2e-6, err_msg=name
+        )
+    for rank in program.stats["ranks"]:
+        assert list(rank["collectives"]) == ["all_reduce"]
+        assert rank["collectives"]["all_reduce"]["count"] == 1

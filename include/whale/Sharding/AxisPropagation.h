@@ -231,6 +231,7 @@ private:
                    llvm::SmallVectorImpl<Candidate> &candidates);
   void findWishes();
   void findGathered();
+  void findTerms();
   bool canSplit(mlir::Operation *op, const OpRule &rule, SubFactor sub);
   void keepSpatial(mlir::Operation *op, const OpRule &rule,
                    llvm::SmallVectorImpl<Candidate> &candidates);
@@ -336,6 +337,8 @@ private:
   llvm::SetVector<mlir::Value> parameters;
   /// What the gathered parameters are, moved or not.
   llvm::SetVector<mlir::Value> gathered;
+  /// What moments add to a sum over all of them, through linear operations.
+  llvm::DenseSet<mlir::Value> terms;
   llvm::DenseSet<mlir::Value> zeroCarries;
   /// Loops that waited until somebody wanted a result.
   llvm::DenseSet<mlir::Operation *> lazyLoops;
