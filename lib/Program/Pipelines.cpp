@@ -68,7 +68,7 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
-                 "whale-verify-placements"},
+                 "whale-narrow-reductions,whale-verify-placements"},
       {kPlannedLevel,
        "whale-schedule-micro-batches,"
        "whale-recompute-cheap-values,whale-partition,"

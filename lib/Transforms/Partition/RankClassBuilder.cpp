@@ -382,6 +382,28 @@ static Operation *createCollective(OpBuilder &builder, ReshardOp op,
   return builder.create(state);
 }
 
+static Type withElements(Value value, Type element) {
+  return cast<RankedTensorType>(value.getType()).clone(element);
+}
+
+/// `value` times a number, in elements of another type.
+static Value scaled(OpBuilder &builder, Value value, double factor,
+                    Type element) {
+  Location loc = value.getLoc();
+  if (factor != 1) {
+    auto type = cast<RankedTensorType>(value.getType());
+    auto number = hlo::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(type, ArrayRef<Attribute>(builder.getFloatAttr(
+                                         type.getElementType(), factor))));
+    value = hlo::MulOp::create(builder, loc, value, number);
+  }
+  return getElementTypeOrSelf(value) == element
+             ? value
+             : hlo::ConvertOp::create(builder, loc,
+                                      withElements(value, element), value);
+}
+
 LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
   // Not there if it is yet to be received, or if a segment has made it without
   // communication and for itself alone.
@@ -411,8 +433,11 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
     // A collective keeps the element type; what it reduced in f32 is rounded
     // after it.
     std::optional<RankedTensorType> rounded = result;
+    Type sent = getLocalElementType(type, step.from);
+    bool isNarrow = op.getWire() && step.kind != StepKind::LocalSlice;
+    double scale = op.getScale() ? op.getScale()->convertToDouble() : 1;
     if (result)
-      result = result->clone(getLocalElementType(type, step.from));
+      result = result->clone(isNarrow ? *op.getWire() : sent);
     if (isNothing) {
       value = result ? value : Value();
       ++channel;
@@ -422,6 +447,9 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
       ++channel;
       continue;
     }
+    if (isNarrow && value)
+      value = scaled(builder, adapt(value, withElements(value, sent)), scale,
+                     *op.getWire());
     Operation *&first = collectives[channel];
     Operation *collective = first ? builder.clone(*first) : nullptr;
     if (!first)
@@ -430,7 +458,12 @@ LogicalResult RankClassBuilder::visitReshard(ReshardOp op) {
     else if (value)
       collective->setOperands(value);
     ++channel;
-    value = result ? adapt(collective->getResult(0), *rounded) : Value();
+    value = result ? collective->getResult(0) : Value();
+    if (isNarrow && value)
+      value = scaled(builder, adapt(value, withElements(value, sent)),
+                     1 / scale, sent);
+    if (value)
+      value = adapt(value, *rounded);
   }
   // Empty shards are all equal to the steps, so 0x2 may have stayed 0x2 where
   // 2x0 is wanted.

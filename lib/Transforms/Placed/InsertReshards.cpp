@@ -109,7 +109,8 @@ private:
       } else {
         reshard = ReshardOp::create(builder, operand.get().getLoc(),
                                     operand.get().getType(), operand.get(),
-                                    given, wanted);
+                                    given, wanted,
+                                    /*wire=*/TypeAttr(), /*scale=*/FloatAttr());
       }
     }
     operand.set(reshard);

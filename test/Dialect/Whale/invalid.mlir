@@ -221,6 +221,46 @@ func.func @reshard_partial(%x: tensor<8xf32>) {
 
 // -----
 
+#p = #whale.placement<[8] partial sum 2 on [0, 1]>
+#q = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @reshard_wire(%x: tensor<8xf64>) {
+  // expected-error@+1 {{'whale.reshard' op has elements of 'f64', which are not sent as 'bf16'}}
+  %0 = whale.reshard %x from #p to #q {wire = bf16} : tensor<8xf64>
+  return
+}
+
+// -----
+
+#p = #whale.placement<[8] partial sum 2 on [0, 1]>
+#q = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @reshard_wide_wire(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.reshard' op has elements of 'f32', which are not sent as 'f32'}}
+  %0 = whale.reshard %x from #p to #q {wire = f32} : tensor<8xf32>
+  return
+}
+
+// -----
+
+#p = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+#q = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @reshard_wire_of_parts(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.reshard' op 'wire' is of partial sums}}
+  %0 = whale.reshard %x from #p to #q {wire = bf16} : tensor<8xf32>
+  return
+}
+
+// -----
+
+#p = #whale.placement<[8] partial sum 2 on [0, 1]>
+#q = #whale.placement<[8] replicate 2 on [0, 1]>
+func.func @reshard_scale(%x: tensor<8xf32>) {
+  // expected-error@+1 {{'whale.reshard' op 'scale' is positive, and stands beside 'wire'}}
+  %0 = whale.reshard %x from #p to #q {scale = 2.0} : tensor<8xf32>
+  return
+}
+
+// -----
+
 #p = #whale.placement<[8] replicate 2 on [0, 1]>
 func.func @offset_dim() {
   // expected-error@+1 {{'whale.shard_offset' op dimension 1 is outside the view [8]}}

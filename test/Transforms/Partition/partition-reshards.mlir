@@ -23,6 +23,35 @@ module {
 
 // -----
 
+// What is sent in halves is scaled and rounded before, and the sum is divided
+// by the scale where it arrives.
+
+// CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
+// CHECK-SAME: (%[[X:[^:]*]]: tensor<8xf32>
+// CHECK: %[[TERM:.*]] = whale.local_slice %[[X]] channel 0 {{.*}} -> tensor<8xf32>
+// CHECK: %[[SCALE:.*]] = stablehlo.constant dense<1.280000e+02> : tensor<8xf32>
+// CHECK: %[[SCALED:.*]] = stablehlo.multiply %[[TERM]], %[[SCALE]] : tensor<8xf32>
+// CHECK: %[[HALF:.*]] = stablehlo.convert %[[SCALED]] : (tensor<8xf32>) -> tensor<8xf16>
+// CHECK: %[[SUM:.*]] = whale.all_reduce %[[HALF]] {{.*}} -> tensor<8xf16>
+// CHECK: %[[WIDE:.*]] = stablehlo.convert %[[SUM]] : (tensor<8xf16>) -> tensor<8xf32>
+// CHECK: %[[PART:.*]] = stablehlo.constant dense<7.812500e-03> : tensor<8xf32>
+// CHECK: %[[RESULT:.*]] = stablehlo.multiply %[[WIDE]], %[[PART]] : tensor<8xf32>
+// CHECK: whale.return %[[RESULT]]
+#whole = #whale.placement<[8] replicate 2 on [0, 1]>
+#sum = #whale.placement<[8] partial sum 2 on [0, 1]>
+module {
+  whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2}]}]}
+  func.func @main(%x: tensor<8xf32> {whale.placement = #whole})
+      -> tensor<8xf32> {
+    %0 = whale.reshard %x from #whole to #sum : tensor<8xf32>
+    %1 = whale.reshard %0 from #sum to #whole {wire = f16, scale = 128.0}
+        : tensor<8xf32>
+    return %1 : tensor<8xf32>
+  }
+}
+
+// -----
+
 // A task graph drops what a device has of a value, for which nothing moves, and
 // so does a later one of the moment, from what is left of the first.
 

@@ -218,6 +218,54 @@ def InsertReshards : Pass<"whale-insert-reshards", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def NarrowReductions : Pass<"whale-narrow-reductions", "::mlir::ModuleOp"> {
+  let summary = "Send sums of gradients in halves";
+  let description = [{
+    With `communication.bf16` or `communication.fp16` in `whale.config`, each
+    `whale.reshard` that sums what a backward has made, for updates or for
+    results of the step alone, gets `wire`, and for f16 `scale`. What else is
+    summed, as losses, statistics and activations, is sent as it is, and so are
+    elements of f64. A remark says how many bytes of gradients are sent.
+
+    Example:
+    ```mlir
+    #partial = #whale.placement<[8] partial sum 2 on [0, 1]>
+    #whole = #whale.placement<[8] replicate 2 on [0, 1]>
+    module attributes {whale.config = {communication = {bf16 = true}}} {
+      whale.virtual_device @vd0 [[0, 1]]
+      func.func @main(%x: tensor<8xf32> {whale.placement = #partial})
+          -> tensor<8xf32> {
+        %0 = whale.task_graph "a" backward on @vd0 flops 0 bytes 0
+            -> tensor<8xf32> {
+          whale.yield %x : tensor<8xf32>
+        }
+        %1 = whale.reshard %0 from #partial to #whole : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[8] partial sum 2 on [0, 1]>
+    #placement1 = #whale.placement<[8] replicate 2 on [0, 1]>
+    module attributes {whale.config = {communication = {bf16 = true}}} {
+      whale.virtual_device @vd0 [[0, 1]]
+      func.func @main(%arg0: tensor<8xf32> {whale.placement = #placement})
+          -> tensor<8xf32> {
+        %0 = whale.task_graph "a" backward on @vd0 flops 0 bytes 0
+            -> tensor<8xf32> {
+          whale.yield %arg0 : tensor<8xf32>
+        }
+        %1 = whale.reshard %0 from #placement to #placement1 {wire = bf16}
+            : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def VerifyPlacements : Pass<"whale-verify-placements", "::mlir::ModuleOp"> {
   let summary = "Check that operands and results of each operation agree";
   let description = [{

@@ -34,6 +34,12 @@ std::optional<ScheduleKind> Config::getSchedule() const {
   return name ? parseScheduleKind(name) : std::nullopt;
 }
 
+Type Config::getWireType() const {
+  if (isSet(kBF16Wire))
+    return BFloat16Type::get(entries.getContext());
+  return isSet(kF16Wire) ? Float16Type::get(entries.getContext()) : Type();
+}
+
 bool Config::isSet(StringRef key) const {
   auto flag = dyn_cast_or_null<BoolAttr>(get(key));
   return flag && flag.getValue();
@@ -151,5 +157,17 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
 }
 
 LogicalResult Config::verify(Operation *op, DictionaryAttr entries) {
-  return verifySection(op, entries, "");
+  if (failed(verifySection(op, entries, "")))
+    return failure();
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    return success();
+  Config config(module);
+  if (config.isSet(kBF16Wire) && config.isSet(kF16Wire))
+    return op->emitError("whale.config: ")
+           << kBF16Wire << " and " << kF16Wire << " exclude one another";
+  if (config.getCount(kF16Scale) && !config.isSet(kF16Wire))
+    return op->emitError("whale.config: ")
+           << kF16Scale << " belongs with " << kF16Wire;
+  return success();
 }

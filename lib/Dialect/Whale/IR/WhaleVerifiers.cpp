@@ -125,6 +125,17 @@ LogicalResult ReshardOp::verify() {
     return emitOpError("'from' is a partial ")
            << stringifyReduction(*from) << " and 'to' a partial "
            << stringifyReduction(*to);
+  auto isHalf = [](Type type) { return type.isBF16() || type.isF16(); };
+  if (std::optional<Type> wire = getWire()) {
+    Type element = getInput().getType().getElementType();
+    if (!isHalf(*wire) || !(element.isF32() || isHalf(element)))
+      return emitOpError("has elements of ")
+             << element << ", which are not sent as " << *wire;
+    if (from != Reduction::Sum)
+      return emitOpError("'wire' is of partial sums");
+  }
+  if (getScale() && (!getWire() || !(getScale()->convertToDouble() > 0)))
+    return emitOpError("'scale' is positive, and stands beside 'wire'");
   return success();
 }
 

@@ -30,6 +30,9 @@ public:
       "cluster.uneven_replicas";
   static constexpr llvm::StringLiteral kBucketBytes =
       "communication.bucket_bytes";
+  static constexpr llvm::StringLiteral kBF16Wire = "communication.bf16";
+  static constexpr llvm::StringLiteral kF16Wire = "communication.fp16";
+  static constexpr llvm::StringLiteral kF16Scale = "communication.fp16_scale";
   static constexpr llvm::StringLiteral kTf32 = "gpu.tf32";
   static constexpr llvm::StringLiteral kEpilogues = "gpu.epilogues";
   static constexpr llvm::StringLiteral kApplyGroups =
@@ -38,6 +41,8 @@ public:
   static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
+  /// That of EPL.
+  static constexpr int64_t kDefaultF16Scale = 128;
   /// The maximum of a count: micro-batches are placed like devices.
   static constexpr int64_t kMostCount = kMostDevices;
 
@@ -65,6 +70,12 @@ public:
   /// Returns the maximum bytes of gradients that are reduced in one exchange.
   int64_t getBucketBytes() const {
     return getCount(kBucketBytes).value_or(kDefaultBucketBytes);
+  }
+  /// Returns the type that sums of gradients are sent in; null if it is theirs.
+  mlir::Type getWireType() const;
+  /// Returns what gradients are multiplied by before they are sent in f16.
+  int64_t getWireScale() const {
+    return getCount(kF16Scale).value_or(kDefaultF16Scale);
   }
   /// Whether replicas may have different numbers of devices.
   bool allowsUnevenReplicas() const { return isSet(kUnevenReplicas); }

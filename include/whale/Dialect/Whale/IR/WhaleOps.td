@@ -299,21 +299,28 @@ def Whale_ReshardOp : Whale_Op<"reshard", [
   let summary = "the same value in another placement";
   let description = [{
     The only operation at level 3 that changes a placement; the resolver
-    replaces it by collectives.
+    replaces it by collectives. With `wire` these send elements of that type,
+    which the operand's, times `scale`, are rounded to.
 
     Example:
     ```mlir
     #rows = #whale.placement<[8, 16] split 0 (3, 5) on [0, 1]>
     #whole = #whale.placement<[8, 16] replicate 2 on [0, 1]>
+    #sum = #whale.placement<[8, 16] partial sum 2 on [0, 1]>
     %1 = whale.reshard %0 from #rows to #whole : tensor<8x16xf32>
+    %2 = whale.reshard %1 from #sum to #whole {wire = bf16} : tensor<8x16xf32>
     ```
 
     **Constraints:**
     - The views of `from` and `to` are views of the tensor's shape.
     - Where both are partial, they have the same reduction.
+    - `wire` is bf16 or f16, elements are f32, bf16 or f16, and `from` is a
+      partial sum.
+    - `scale` is positive, and stands beside `wire`.
   }];
   let arguments = (ins AnyStaticShapeTensor:$input,
-      Whale_PlacementAttr:$from, Whale_PlacementAttr:$to);
+      Whale_PlacementAttr:$from, Whale_PlacementAttr:$to,
+      OptionalAttr<TypeAttr>:$wire, OptionalAttr<F64Attr>:$scale);
   let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = [{
     $input `from` custom<Placement>($from) `to` custom<Placement>($to)
