@@ -145,6 +145,8 @@ TEST(ScopePath, Locations) {
   EXPECT_EQ(namePath(b.getFusedLoc({line, named("a", line), op})),
             "jit(f)/whale:split:2:1:/dot");
   EXPECT_EQ(namePath(b.getUnknownLoc()), "");
+  // Functions of Python are no names of the step.
+  EXPECT_EQ(namePath(frame), "");
 
   Location inner = named("whale:split:2:7:/max", b.getUnknownLoc());
   EXPECT_EQ(composeLocations(op, inner, ".1"),

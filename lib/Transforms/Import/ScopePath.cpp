@@ -139,6 +139,19 @@ static void appendPath(std::string &path, StringRef inner) {
   path += inner;
 }
 
+/// Whether a location is lines of Python with their functions' names. JAX gives
+/// it, without a path, to what it has lowered once for several places.
+static bool isTraceback(Location location) {
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return isTraceback(call.getCallee()) && isTraceback(call.getCaller());
+  if (auto name = dyn_cast<NameLoc>(location)) {
+    StringRef text = name.getName().getValue();
+    return isa<FileLineColRange>(name.getChildLoc()) && !text.contains('/') &&
+           !text.starts_with(kPrefix);
+  }
+  return isa<FileLineColRange>(location);
+}
+
 // Locations are nested no deeper than the parser lets them.
 static void appendPath(std::string &path, Location location) {
   if (auto name = dyn_cast<NameLoc>(location)) {
@@ -150,6 +163,8 @@ static void appendPath(std::string &path, Location location) {
     return appendPath(path, text);
   }
   if (auto call = dyn_cast<CallSiteLoc>(location)) {
+    if (isTraceback(call))
+      return;
     appendPath(path, call.getCaller());
     return appendPath(path, call.getCallee());
   }
