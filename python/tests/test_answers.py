@@ -116,7 +116,7 @@ def test_what_objects_print(fake):
     text = "<whale.Lowered 'step' for 1 device: "
     assert repr(lowered) == text + "not compiled>"
     program = lowered.compile()
-    assert repr(lowered) == text + "compiled>"
+    assert repr(lowered) == repr(ours.lower(W, X)) == text + "compiled>"
     assert repr(ours) == "<wh.jit of 'step' for 1 device: 1 program>"
     assert repr(program).endswith("on 1 rank (?): not run>")
     program(W, X)
