@@ -212,7 +212,7 @@ def test_state_that_is_not_returned():
         return (x @ state["w"] + state["b"]).sum()
 
     (found,) = warnings_with(evaluate)
-    assert "of the shape of args[0]['b'] and 1 others, which are don" in found
+    assert "of the shape of args[0]['b'] and another, which are dona" in found
     assert "return the new values, or donate nothing" in found
     assert warnings_with(lambda state, x: (state["w"] + x.sum(), 1)) == []
 

@@ -104,8 +104,9 @@ class NnxJit(StepAnswers):
         places = tuple(p for p, v in values.items() if _holds_modules(v))
         if not places:
             raise TypeError(
-                "wh.nnx_jit: no argument holds a module of flax nnx; take "
-                "wh.jit"
+                "wh.nnx_jit: no argument holds a module of flax nnx; a module "
+                "that the step closes over becomes an argument, and a step "
+                "without any takes wh.jit"
             )
         modules = tuple(values[place] for place in places)
         definition, state = nnx.split(modules)

@@ -73,12 +73,18 @@ def changed_leaves(
     return [path for path, leaf in paths if id(leaf) not in known]
 
 
+def _and_others(count: int) -> str:
+    if count == 0:
+        return ""
+    return f" and {count} others" if count > 1 else " and another"
+
+
 def check_changed(places: Sequence[tuple[Any, ...]], call: Any) -> None:
     """Warns of arguments that a step has changed in place."""
     if not places:
         return
     label = argument_label(places[0])
-    more = f" and {len(places) - 1} others" if len(places) > 1 else ""
+    more = _and_others(len(places) - 1)
     root = places[0][:2]
     holder = call[0][root[1].idx] if root[0].idx == 0 else call[1][root[1].key]
     if any(
@@ -104,7 +110,7 @@ def check_donated(
         for leaf in (Leaf.of(a.aval, a.label) for a in donated)
     ):
         return
-    more = f" and {len(donated) - 1} others" if len(donated) > 1 else ""
+    more = _and_others(len(donated) - 1)
     warn(
         f"the step returns nothing of the shape of {donated[0].label}{more}, "
         "which are donated: the next step has no state; return the new values, "
