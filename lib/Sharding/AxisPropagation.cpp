@@ -449,8 +449,46 @@ AxisPropagation::Candidate AxisPropagation::splitCandidate(Operation *op,
   return candidate;
 }
 
+/// Whether each element of the result is one of an operand's, or such ones
+/// combined by the reduction.
+static bool movesTerms(Operation *op, Reduction reduction) {
+  return (isa<hlo::MinOp>(op) && reduction == Reduction::Min) ||
+         (isa<hlo::MaxOp>(op) && reduction == Reduction::Max) ||
+         isa<hlo::BroadcastInDimOp, hlo::TransposeOp, hlo::ReshapeOp,
+             hlo::SliceOp, hlo::ConcatenateOp, hlo::ReverseOp,
+             hlo::DynamicSliceOp, hlo::DynamicUpdateSliceOp>(op);
+}
+
+/// An operation on terms of a reduction for which a whole value among them
+/// stands for itself, as often as it is reduced: of a maximum, not of a sum.
+std::optional<AxisPropagation::Candidate>
+AxisPropagation::movedCandidate(Operation *op, const OpRule &rule) {
+  AxisState terms;
+  for (Value operand : op->getOperands())
+    if (AxisState state = getState(operand); state.isPartial())
+      terms = state;
+  if (!options.keepsPartials || !terms.isPartial() ||
+      !isIdempotent(terms.reduction) || !movesTerms(op, terms.reduction))
+    return std::nullopt;
+  Candidate candidate;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    AxisState state = getState(operand);
+    // No index is a term.
+    bool mayBeTerm =
+        rule.linear.empty() || llvm::is_contained(rule.linear.front(), index);
+    if (state.isCut() && (state != terms || !mayBeTerm))
+      return std::nullopt;
+    candidate.required.push_back(state.isCut() ? terms
+                                               : AxisState::replicated());
+  }
+  candidate.results.assign(op->getNumResults(), terms);
+  return candidate;
+}
+
 std::optional<AxisPropagation::Candidate>
 AxisPropagation::linearCandidate(Operation *op, const OpRule &rule) {
+  if (std::optional<Candidate> moved = movedCandidate(op, rule))
+    return moved;
   AxisState sum = AxisState::partial(Reduction::Sum);
   for (const SmallVector<unsigned, 2> &together : rule.linear) {
     bool fits = true, any = false;

@@ -123,7 +123,9 @@ AxisState AxisPropagation::nextState(Operation *op, unsigned i, Carry &carry,
   });
   if (inside.isPartial() && (yielded != inside || !isAddedTo))
     return AxisState::replicated();
-  bool mayBePartial = isZero(op->getOperand(i)) || inside.isPartial();
+  bool isMoved = options.keepsPartials && isIdempotent(yielded.reduction);
+  bool mayBePartial =
+      isZero(op->getOperand(i)) || inside.isPartial() || isMoved;
   if ((yielded.isPartial() && !mayBePartial) || yielded.isSingle())
     yielded = AxisState::replicated();
   AxisState next = inside.isFree() ? yielded : inside;

@@ -182,3 +182,28 @@ def test_samples_of_all_micro_batches(head, width, setup):
         wh.set_default_strategy(wh.replicate(count))
         step = make_step(head, nowhere)
     close(wh.jit(step, cluster=count, batch_argnums=(1, 2))(*args), expected)
+
+
+def test_extremes_of_the_rounds_of_a_loop():
+    """Of each layer and of all; and what JAX keeps for gradients that are 0."""
+
+    def step(w, x):
+        def layer(carry, w):
+            h = jnp.tanh(carry[0] @ w)
+            largest = jnp.maximum(carry[1], h.max())
+            each = h.max(), h.min(0), (h > 0.5).any(), h.mean()
+            return (h, largest), each
+
+        def loss(w):
+            (h, largest), each = lax.scan(layer, (x, jnp.float32(-2)), w)
+            return (h**2).mean(), (largest, each)
+
+        return jax.value_and_grad(loss, has_aux=True)(w)
+
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((3, FEATURES, FEATURES), np.float32)
+    x = rng.standard_normal((SAMPLES, FEATURES), np.float32)
+    wh.init(wh.Config({"num_micro_batch": 4}))
+    wh.set_default_strategy(wh.replicate(2))
+    jitted = wh.jit(step, cluster=2, batch_argnums=1)
+    close(jitted(w, x), jax.jit(step)(w, x))

@@ -285,6 +285,8 @@ private:
   const std::optional<OpRule> &ruleOf(mlir::Operation *op);
   Candidate splitCandidate(mlir::Operation *op, const OpRule &rule,
                            SubFactor sub);
+  std::optional<Candidate> movedCandidate(mlir::Operation *op,
+                                          const OpRule &rule);
   std::optional<Candidate> linearCandidate(mlir::Operation *op,
                                            const OpRule &rule);
   Candidate uniformCandidate(mlir::Operation *op, AxisState state);

@@ -22,6 +22,11 @@ namespace whale {
 /// combine.
 std::optional<Reduction> getReductionKind(mlir::Region &body);
 
+/// Whether a number combined with itself is that number.
+inline bool isIdempotent(Reduction kind) {
+  return kind != Reduction::Sum && kind != Reduction::Product;
+}
+
 /// `a` and `b` combined by the reduction.
 mlir::Value emitCombination(mlir::OpBuilder &builder, mlir::Location loc,
                             Reduction kind, mlir::Value a, mlir::Value b);

@@ -231,7 +231,7 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
     // expected-note@+1 {{the operand comes from here}}
     %sum = stablehlo.reduce(%y init: %zero) applies stablehlo.add
         across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
-    // expected-error@+1 {{for a statistic of all samples in a loop, as the loss in a line search: with 2 micro-batches that would be another result; use one micro-batch, or an optimizer that evaluates the loss once}}
+    // expected-error@+1 {{for a statistic of all samples in a loop, as the loss in a line search: with 2 micro-batches that would be another result; use one micro-batch, or an optimizer that evaluates the loss once, or the statistic behind the loop, of what each of its rounds returns}}
     %next = stablehlo.tanh %sum : tensor<f32>
     stablehlo.return %next : tensor<f32>
   }

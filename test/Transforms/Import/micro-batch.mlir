@@ -435,3 +435,43 @@ func.func @main(%x: tensor<8xf16> {whale.batch_dim = 0 : i64})
   return %r#1, %r#2 : tensor<f32>, tensor<f16>
 }
 }
+
+// -----
+
+// A maximum of each round of a loop is one of each moment, and is reduced once
+// behind them, as is the running one from a value that is not the least.
+// CHECK-LABEL: func.func @main(
+// CHECK: whale.micro_batches
+// CHECK-SAME: max
+// CHECK: stablehlo.while
+// CHECK-NOT: stablehlo.while
+// CHECK: return
+module attributes {whale.config = {num_micro_batch = 2 : i64}} {
+func.func @main(%x: tensor<8xf32> {whale.batch_dim = 0 : i64},
+                %least: tensor<f32>) -> (tensor<8xf32>, tensor<3xf32>, tensor<f32>) {
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %stack = stablehlo.constant dense<0.0> : tensor<3xf32>
+  %0:4 = stablehlo.while(%i = %none, %h = %x, %all = %stack, %most = %least)
+      : tensor<i32>, tensor<8xf32>, tensor<3xf32>, tensor<f32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %three
+        : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.sine %h : tensor<8xf32>
+    %2 = stablehlo.reduce(%1 init: %low) applies stablehlo.maximum
+        across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+    %3 = stablehlo.reshape %2 : (tensor<f32>) -> tensor<1xf32>
+    %4 = stablehlo.dynamic_update_slice %all, %3, %i
+        : (tensor<3xf32>, tensor<1xf32>, tensor<i32>) -> tensor<3xf32>
+    %5 = stablehlo.maximum %most, %2 : tensor<f32>
+    %6 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %6, %1, %4, %5
+        : tensor<i32>, tensor<8xf32>, tensor<3xf32>, tensor<f32>
+  }
+  return %0#1, %0#2, %0#3 : tensor<8xf32>, tensor<3xf32>, tensor<f32>
+}
+}

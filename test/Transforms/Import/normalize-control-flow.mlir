@@ -87,3 +87,29 @@ func.func @branch(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
   }) : (tensor<i1>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
+
+// -----
+
+// What a loop carries for nobody, such as a stack for a backward pass that does
+// not read it, goes with what computes it. %b is read by another carried value.
+
+// CHECK-LABEL: func.func @unread_carries
+// CHECK:         stablehlo.while(%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}, %{{.*}} = %{{.*}}) : tensor<4xf32>, tensor<4xf32>, tensor<i32>
+// CHECK-NOT:     stablehlo.sine
+// CHECK:         return
+func.func @unread_carries(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:5 = stablehlo.while(%a = %x, %b = %y, %c = %x, %d = %y, %i = %n) : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i32>
+  cond {
+    %1 = stablehlo.compare GT, %i, %one : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %a, %b : tensor<4xf32>
+    %2 = stablehlo.negate %b : tensor<4xf32>
+    %3 = stablehlo.sine %d : tensor<4xf32>
+    %4 = stablehlo.sine %c : tensor<4xf32>
+    %5 = stablehlo.subtract %i, %one : tensor<i32>
+    stablehlo.return %1, %2, %3, %4, %5 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i32>
+  }
+  return %0#0 : tensor<4xf32>
+}

@@ -298,7 +298,8 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
     - Constants that the region of a reduction or a sort uses from outside come
       inside; any other value from outside is an error.
     - Carried values that a while loop returns as they came (the constants of
-      `lax.scan`) become values from outside.
+      `lax.scan`) become values from outside; those that nothing depends on
+      (stacks for a backward pass that does not read them) go.
     - Branches with a constant index are inlined, optimization barriers, no-op
       converts, reshapes, transposes and broadcasts removed, chains of them
       merged, constants re-shaped; dead code is removed.

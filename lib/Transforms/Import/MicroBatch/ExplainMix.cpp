@@ -78,7 +78,8 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
     if (sum && sum->getParentOfType<hlo::WhileOp>())
       return {"a statistic of all samples in a loop, as the loss in a line "
               "search",
-              "an optimizer that evaluates the loss once"};
+              "an optimizer that evaluates the loss once, or the statistic "
+              "behind the loop, of what each of its rounds returns"};
     return {"a statistic of all samples, as a mean over the mini-batch",
             ownStatistics ? "statistics of each sample"
                           : "statistics of each sample, or those of each "

@@ -411,8 +411,11 @@ bool TimeAxis::divideLoops() {
         if (operand.get().getParentRegion() == region && isMix(operand))
           waiting.insert(body.findAncestorOpInBlock(*inner));
     });
+    // Of parts, a stack can hold those of sums alone: it would wait for others
+    // itself, and be divided for ever.
     auto mayKeep = [&](Value value) {
-      return !getState(value).isSplit() && !getState(value).isSingle();
+      AxisState state = getState(value);
+      return !state.isCut() || state == AxisState::partial(Reduction::Sum);
     };
     hlo::WhileOp behind = divideLoop(loop, waiting, mayKeep);
     // Those behind may be gradients of what is computed whole then.

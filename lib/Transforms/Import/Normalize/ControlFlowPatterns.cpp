@@ -11,16 +11,20 @@
 //
 // `if` becomes `case`, a constant index or predicate its branch; carried values
 // that no iteration changes become values from outside, all those of a loop in
-// one rewrite; barriers are dropped. Cost: linear in the carried values and
-// their uses; regions are moved, not copied.
+// one rewrite, and those that nobody reads go; barriers are dropped. Cost:
+// linear in the carried values and their uses, and for a loop that may have
+// unread ones in its body; regions are moved, not copied.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Patterns.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Reads.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -87,6 +91,58 @@ struct DropInvariants : OpRewritePattern<stablehlo::WhileOp> {
       results.push_back(invariant.test(i) ? op->getOperand(i)
                                           : loop->getResult(kept++));
     rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
+// Pattern: _, y = while(c, x) { body(c, x) -> c', y } -> { ... -> c, y }
+//
+// A carried value that neither a result, nor the condition, nor an effect
+// depends on: stacks for a backward pass that does not read them, as JAX leaves
+// them for XLA to remove. It does not change any more then, and is dropped.
+struct DropUnreadCarries : OpRewritePattern<stablehlo::WhileOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(stablehlo::WhileOp op,
+                                PatternRewriter &rewriter) const override {
+    Block &cond = op.getCond().front(), &body = op.getBody().front();
+    Operation *next = body.getTerminator();
+    llvm::BitVector isRead(op->getNumOperands());
+    llvm::SetVector<Value> read;
+    auto addCarry = [&](unsigned i) {
+      isRead.set(i);
+      read.insert(next->getOperand(i));
+    };
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (!op->getResult(i).use_empty() || !cond.getArgument(i).use_empty())
+        addCarry(i);
+    if (isRead.all())
+      return failure();
+
+    for (Operation &inner : body.without_terminator())
+      if (!isMemoryEffectFree(&inner))
+        read.insert_range(getReads(&inner));
+    for (unsigned i = 0; i < read.size(); ++i) {
+      auto argument = dyn_cast<BlockArgument>(read[i]);
+      if (!argument) {
+        if (Operation *inner =
+                body.findAncestorOpInBlock(*read[i].getDefiningOp()))
+          read.insert_range(getReads(inner));
+      } else if (argument.getOwner() == &body &&
+                 !isRead.test(argument.getArgNumber())) {
+        addCarry(argument.getArgNumber());
+      }
+    }
+    SmallVector<unsigned> unread;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i)
+      if (!isRead.test(i) && next->getOperand(i) != body.getArgument(i))
+        unread.push_back(i);
+    if (unread.empty())
+      return failure();
+    rewriter.modifyOpInPlace(next, [&] {
+      for (unsigned i : unread)
+        next->setOperand(i, body.getArgument(i));
+    });
     return success();
   }
 };
@@ -161,8 +217,9 @@ struct MakeCase : OpRewritePattern<stablehlo::IfOp> {
 } // namespace
 
 void populateControlFlowPatterns(RewritePatternSet &patterns) {
-  patterns.add<DropInvariants, InlineConstantCase, InlineConstantIf, MakeCase,
-               RemoveBarrier>(patterns.getContext());
+  patterns.add<DropInvariants, DropUnreadCarries, InlineConstantCase,
+               InlineConstantIf, MakeCase, RemoveBarrier>(
+      patterns.getContext());
 }
 
 } // namespace whale::normalize
