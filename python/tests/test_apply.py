@@ -2,8 +2,8 @@
 
 Under test: how much the planned memory of a deep MLP's step falls, and that its
 results stay those of `jax.jit`, for optimizers of optax on CPU ranks. A plan
-keeps all gradients where a value needs all of them (a global norm), and those of
-a group under `optimizer.num_apply_group`.
+keeps all gradients where a value needs all of them (a global norm), and those
+of a group under `optimizer.num_apply_group`.
 """
 
 import jax
