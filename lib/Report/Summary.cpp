@@ -101,7 +101,7 @@ void Summary::addStep() {
         " for " + std::to_string(plan.samples) + " samples, " +
         withPrefix(static_cast<double>(plan.samples) / plan.stepSeconds, "") +
         " samples/s";
-  add("step", text + "; by the cost model, nothing was run");
+  add("step", text + "; by the cost model, not measured");
 }
 
 void Summary::addDevices() {
@@ -209,8 +209,10 @@ void Summary::addExchanges() {
   });
   std::vector<std::string> names;
   for (const Exchange &exchange : order)
-    names.push_back(std::to_string(exchange.count) + " " + exchange.name + " " +
-                    describeBytes(exchange.bytes));
+    // A device that takes a part of what it has exchanges nothing.
+    if (exchange.name != "local_slice")
+      names.push_back(std::to_string(exchange.count) + " " + exchange.name +
+                      " " + describeBytes(exchange.bytes));
   if (names.empty()) {
     add("exchanges", "none");
     return;

@@ -25,7 +25,7 @@ class Plan(dict[str, Any]):
     def summary(self) -> str:
         """Who does what, whether it fits, how long a step is, what limits it.
 
-        By the cost model: nothing was run.
+        By the cost model: nothing is measured.
         """
         return native.extension().summarize_plan(self._text())
 

@@ -25,6 +25,7 @@ TEST(Summary, AnswersInTenLines) {
       {"name": "back", "phase": "backward", "strategy": "#whale.replicate<>",
        "devices": [[2]], "flops": 100}],
     "collectives": {"all_reduce": {"count": 3, "bytes": 1500},
+                    "local_slice": {"count": 1, "bytes": 3e9},
                     "send_recv": {"count": 8, "bytes": 2e9}},
     "links": [{"name": "a", "count": 3, "bytes": 1500, "seconds": 1e-6},
               {"name": "network", "count": 8, "bytes": 2e9, "seconds": 0.2}],
@@ -36,7 +37,7 @@ TEST(Summary, AnswersInTenLines) {
       {"ranks": [2], "kind": "slow", "memory_bytes": 8e9,
        "peak_memory_bytes": 6e9, "memory": {"arguments": 1e9, "activations": 5e9},
        "compute_s": 0.4, "communication_s": 0.0995, "idle_s": 0.0005}]})"),
-      R"(step          about 500 ms for 64 samples, 128 samples/s; by the cost model, nothing was run
+      R"(step          about 500 ms for 64 samples, 128 samples/s; by the cost model, not measured
 devices       3: devices 0-1 are fast, device 2 is slow
 fits          yes: device 2 is fullest, 6.00 GB of 8.00 GB (75 %), mostly activations
 work          of the FLOPs front (split) 75 % on devices 0-1, back (replicate) 25 % on device 2

@@ -9,7 +9,7 @@
 // RUN: not ls %t/*.whale
 //
 // The bytes of a step in total: of the mini-batch there and back.
-// CHECK: {{^}}step          about {{[0-9.]+ [mun]?s}} for 512 samples, {{.*}} samples/s; by the cost model, nothing was run
+// CHECK: {{^}}step          about {{[0-9.]+ [mun]?s}} for 512 samples, {{.*}} samples/s; by the cost model, not measured
 // CHECK-NEXT: {{^}}devices       2: device 1 is P100-PCIe-16GB, device 0 is V100-SXM2-32GB
 // CHECK-NEXT: {{^}}fits          yes: device {{[01]}} is fullest, {{[0-9.]+}} kB of {{17.2|34.4}} GB (0.0 %)
 // CHECK-NEXT: {{^}}work          of the FLOPs back (replicate) 60 % on device 1, front (replicate) 40 % on device 0
