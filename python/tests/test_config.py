@@ -104,8 +104,9 @@ def test_attributes():
 
 
 def test_help_is_complete():
-    for key in config.KEYS:
-        assert f"``{key}``:" in wh.Config.__doc__
+    text = " ".join(wh.Config.__doc__.split())
+    for name, key in config.KEYS.items():
+        assert f"``{name}`` ({key.accepts}):" in text
     for name in inspect.signature(wh.jit).parameters:
         assert f"    {name}: " in wh.jit.__doc__
     answers = {n for n in dir(wh.jit(abs, cluster=1)) if not n.startswith("_")}

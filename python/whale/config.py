@@ -152,7 +152,7 @@ Config.__doc__ = (Config.__doc__ or "").replace(
     "KEYS\n",
     "\n    ".join(
         textwrap.fill(
-            f"- ``{name}``: {key.help}.",
+            f"- ``{name}`` ({key.accepts}): {key.help}.",
             76,
             subsequent_indent=" " * 6,
             break_long_words=False,

@@ -43,10 +43,10 @@ def detect_cluster(*, measure: int | None = None) -> dict[str, Any]:
     the built-in kinds, or come of clocks.
 
     Args:
-      measure: a number of ranks that share the processor, which is measured
-        (products by size and type, memory, the start of a call, messages
-        between ranks) while all of them work, as `whale-sim --calibrate` does:
-        a few seconds. GPUs are left out then.
+        measure: a number of ranks that share the processor, which is measured
+            (products by size and type, memory, the start of a call, messages
+            between ranks) while all of them work, as `whale-sim --calibrate`
+            does: a few seconds. GPUs are left out then.
     """
     if measure is not None:
         if measure < 1:
