@@ -203,6 +203,28 @@ def test_modules_that_are_changed_in_place():
     assert "take wh.nnx_jit" in found
 
 
+def test_values_that_are_put_outside():
+    class Trainer:
+        def __init__(self):
+            self.w, self.rate = W, 0.1
+
+        def step(self, x):
+            self.w = self.w - self.rate * x.sum()
+            return self.w.sum()
+
+    log = []
+
+    def logged(w, x):
+        log.append((w @ w.T).sum())
+        return w * x.sum()
+
+    (found,) = warnings_of(lambda: wh.jit(Trainer().step).lower(X))
+    assert "puts a value into self.w;" in found and "return the value" in found
+    (found,) = warnings_of(lambda: wh.jit(logged).lower(W, X))
+    assert "puts a value into log;" in found
+    assert warnings_of(lambda: wh.jit(lambda w: w * len(log)).lower(W)) == []
+
+
 def test_state_that_is_not_returned():
     def warnings_with(function):
         jitted = wh.jit(function, donate_argnums=0)

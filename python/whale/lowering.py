@@ -427,11 +427,13 @@ def lower(
         holders[:] = [(args, kwargs)] if changed else []
         return result
 
+    outside = waste.holders_of_traced(function)
     with strategies.tracing() as settings:
         trace = call(traced)
         lowered = trace.lower(lowering_platforms=("cpu",))
     if changed:
         waste.check_changed(changed, holders.pop())
+    waste.check_outside(outside, waste.holders_of_traced(function))
     results, out_tree = jax.tree.flatten(trace.out_info)
     fed_by = find_feedback(
         arguments, in_tree, results, out_tree, options.feedback

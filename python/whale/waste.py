@@ -2,15 +2,18 @@
 
 In: a step's arguments, before and after it is traced, and its plan. Out:
 warnings (`notices`), each with what to write instead: switches of JAX that a
-program does not follow, arguments that the step changes in place, state that it
-does not return, ranks that repeat the whole batch, devices without work, GPUs
-that a program for the CPU only names. Nothing here is done for a call that is
-known. Cost: a comparison of the leaves, and a pass over the plan.
+program does not follow, arguments and others that the step changes in place,
+state that it does not return, ranks that repeat the whole batch, devices
+without work, GPUs that a program for the CPU only names. Nothing here is done
+for a call that is known. Cost: a comparison of the leaves, and a pass over the
+plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -97,6 +100,50 @@ def check_changed(places: Sequence[tuple[Any, ...]], call: Any) -> None:
         f"the step assigns to its argument {label}{more}; under wh.jit, as "
         f"under jax.jit, that is lost when it returns: {remedy}"
     )
+
+
+def holders_of_traced(function: Callable[..., Any]) -> list[str]:
+    """What a function sees from outside that holds a value being traced.
+
+    Attributes of the object that it is a method of, and what its own code names
+    of the functions around it and of its module.
+    """
+    inner = inspect.unwrap(function)
+    owner = getattr(inner, "__self__", None)
+    seen = {
+        f"self.{name}": value
+        for name, value in getattr(owner, "__dict__", {}).items()
+    }
+    inner = getattr(inner, "__func__", inner)
+    if inspect.isfunction(inner):
+        # A variable around it may have no value yet.
+        with contextlib.suppress(ValueError):
+            known = inspect.getclosurevars(inner)
+            seen |= {**known.globals, **known.nonlocals}
+    return [name for name, value in seen.items() if _is_traced(value)]
+
+
+def _is_traced(value: Any) -> bool:
+    try:
+        leaves = jax.tree.leaves(value)
+    except (TypeError, ValueError):
+        return False
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+
+
+def check_outside(before: Sequence[str], after: Sequence[str]) -> None:
+    """Warns of what a step has put where it is not called with.
+
+    Args:
+        before, after: `holders_of_traced` of it, around its trace.
+    """
+    lost = [name for name in after if name not in before]
+    if lost:
+        warn(
+            f"the step puts a value into {', '.join(lost)}; under wh.jit, as "
+            "under jax.jit, that is done when it is traced and at no call: "
+            "return the value, and pass it to the next step"
+        )
 
 
 def check_donated(
