@@ -21,6 +21,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <sys/resource.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -113,6 +114,16 @@ static void printError(const std::string &what) {
   std::string what = currentError();
   printError(what.empty() ? "the process has ended for no known reason" : what);
   abandonStaging();
+  _exit(1);
+}
+
+void requireAddressSpace(size_t mebibytes) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= mebibytes << 20)
+    return;
+  printError("the limit of address space (ulimit -v) is " +
+             std::to_string(limit.rlim_cur >> 20) +
+             " MiB: it must be at least " + std::to_string(mebibytes) + " MiB");
   _exit(1);
 }
 

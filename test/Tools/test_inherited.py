@@ -198,7 +198,7 @@ def test_a_compiler_with_few_file_handles(
     assert os.listdir(tmp_path) == left
 
 
-@pytest.mark.parametrize("megabytes", [150, 250, 400, 700])
+@pytest.mark.parametrize("megabytes", [110, 150, 165, 250, 400, 700])
 def test_little_address_space(program: pathlib.Path, megabytes: int) -> None:
     def lower() -> None:
         limit = megabytes << 20
@@ -209,3 +209,8 @@ def test_little_address_space(program: pathlib.Path, megabytes: int) -> None:
         assert result.returncode in (0, 1), (result.returncode, result.stderr)
         if result.returncode:
             assert "error: " in result.stderr, result.stderr
+        if megabytes < 160:
+            assert result.stderr == (
+                f"error: the limit of address space (ulimit -v) is {megabytes} "
+                "MiB: it must be at least 160 MiB\n"
+            )

@@ -23,6 +23,7 @@
 #include "whale/Support/LLVMTool.h"
 #include "whale/Support/ReadFile.h"
 #include "whale/System/Staging.h"
+#include "whale/System/Tool.h"
 #include "whale/Target/CPU/CompileKernels.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -311,6 +312,9 @@ int main(int argc, char **argv) {
     return whale::runLinker(argc, argv);
   setBugReportMsg("This is a defect of Whale: please report it, with the "
                   "input.\n");
+  // LLVM's threads are there then.
+  constexpr size_t leastAddressSpace = 360;
+  whale::system::requireAddressSpace(leastAddressSpace);
   whale::LLVMTool tool(argc, argv);
   cl::HideUnrelatedOptions(category);
   if (!whale::LLVMTool::parse(argc, argv, "Compiles a training step\n") ||

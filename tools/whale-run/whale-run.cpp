@@ -270,6 +270,9 @@ static void checkValues(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   setPatience(argv);
+  // With that, processes of a job start, and say what else they lack.
+  constexpr size_t leastAddressSpace = 160;
+  whale::system::requireAddressSpace(leastAddressSpace);
   whale::system::beginTool();
   Options options;
   CLI::App app("Runs a compiled program: tensors in, tensors out.",

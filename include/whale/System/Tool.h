@@ -9,6 +9,7 @@
 #ifndef WHALE_SYSTEM_TOOL_H
 #define WHALE_SYSTEM_TOOL_H
 
+#include <cstddef>
 #include <functional>
 
 namespace whale::system {
@@ -24,6 +25,10 @@ namespace whale::system {
 /// - What no thread catches, as of memory that is not to be had, is an error.
 /// - What is opened later is never taken for a closed standard stream.
 void beginTool();
+
+/// Ends the process with an error where its limit (ulimit -v) is below so many
+/// MiB: with less, libraries that it uses end it in their own ways.
+void requireAddressSpace(size_t mebibytes);
 
 /// Runs what a command does, which returns its exit status, and writes what is
 /// left of the standard output. Prints what is thrown as one error. Returns the
