@@ -55,6 +55,7 @@ private:
   bool isSummedUp(mlir::Value value, const Mesh *mesh) const;
   void findStored();
   void waitForReaders(llvm::MutableArrayRef<Maker> makers) const;
+  void waitForBackward(llvm::MutableArrayRef<Maker> makers) const;
   void orderUpdates();
   void addWork();
   void addMemory();

@@ -14,6 +14,7 @@
 
 #include "StepLoads.h"
 
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
@@ -102,12 +103,45 @@ void StepLoads::waitForReaders(MutableArrayRef<Maker> makers) const {
   }
 }
 
+/// Whether a library computes it: to whale-start-transfers it makes gradients,
+/// and what follows of it updates.
+static bool isCall(Operation *op) {
+  return isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp,
+             stablehlo::FftOp, stablehlo::CholeskyOp,
+             stablehlo::TriangularSolveOp, stablehlo::CustomCallOp>(op);
+}
+
+/// Has updates that call libraries, as those that orthogonalize a gradient, and
+/// what depends on them wait for the whole backward, behind which they are
+/// written.
+void StepLoads::waitForBackward(MutableArrayRef<Maker> makers) const {
+  unsigned lastBackward = 0;
+  for (auto [number, op] : llvm::enumerate(ops))
+    if (TaskGraphOp graph = graphOf(op);
+        graph && graph.getPhase() != Phase::Apply)
+      lastBackward = number;
+  llvm::SmallPtrSet<Operation *, 16> waiting;
+  for (auto [number, op] : llvm::enumerate(ops)) {
+    if (!isUpdate(op))
+      continue;
+    if (isCall(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+          return waiting.contains(
+              lookThroughTaskGraph(operand).getDefiningOp());
+        })) {
+      waiting.insert(op);
+      makers[number].first = std::max(makers[number].first, lastBackward);
+    }
+  }
+}
+
 /// Orders updates of parameters by when their gradients are there, as
 /// whale-start-transfers does: behind the gradient, and one parameter after the
 /// other, so that what an update needs is gone when the next one begins.
 void StepLoads::orderUpdates() {
   std::vector<Maker> makers = findLastMakers();
   waitForReaders(makers);
+  std::vector<Maker> gradients = makers;
+  waitForBackward(makers);
   // Twice the number of the operation that it is at, plus one if behind that;
   // then the maker.
   using Key = std::tuple<unsigned, Maker, unsigned>;
@@ -115,7 +149,7 @@ void StepLoads::orderUpdates() {
   for (auto [number, op] : llvm::enumerate(ops)) {
     Key key = {unsigned(2 * number), {}, unsigned(number)};
     if (unsigned last = makers[number].first; last != number)
-      key = {2 * last + 1, makers[number], unsigned(number)};
+      key = {2 * last + 1, gradients[number], unsigned(number)};
     ordered.push_back({key, op});
   }
   llvm::sort(ordered, llvm::less_first());
