@@ -239,7 +239,9 @@ def test_state_that_is_not_returned():
     assert warnings_with(lambda state, x: (state["w"] + x.sum(), 1)) == []
 
 
-@pytest.mark.parametrize("name", ["jax_disable_jit", "jax_debug_infs"])
+@pytest.mark.parametrize(
+    "name", ["jax_disable_jit", "jax_debug_infs", "jax_no_execution"]
+)
 def test_switches_of_jax(name):
     was = getattr(jax.config, name)
     jax.config.update(name, True)

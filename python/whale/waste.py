@@ -38,6 +38,10 @@ _SWITCHES: Mapping[str, tuple[Any, str]] = {
         False,
         "take it back; a program of Whale is always optimized",
     ),
+    "jax_no_execution": (
+        False,
+        "call step.lower(...).compile() to compile a step and not run it",
+    ),
     "jax_log_compiles": (
         False,
         "give Lowered.compile explain=True to see what was compiled",
