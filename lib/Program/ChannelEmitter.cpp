@@ -62,7 +62,7 @@ struct Sides {
   bool operator==(const Sides &other) const = default;
 };
 
-/// A channel as the classes use it.
+/// A part of a channel as the classes use it.
 struct Use {
   CollectiveOp op;
   /// By rank class: of all its ranks.
@@ -73,6 +73,14 @@ struct Use {
     return isSameExchange(op, other.op) && sides == other.sides;
   }
 };
+
+/// A channel: its parts in their order.
+using Parts = SmallVector<Use *, 1>;
+
+bool moveAlike(ArrayRef<Use *> a, ArrayRef<Use *> b) {
+  return llvm::equal(
+      a, b, [](Use *one, Use *other) { return one->movesLike(*other); });
+}
 
 format::Shared<std::vector<format::Cell>> toFormat(const Receiver &receiver) {
   std::vector<format::Cell> list;
@@ -135,21 +143,23 @@ struct Budget {
 };
 
 /// The ranks that cells tie together, ascending.
-format::Groups groupsOf(const format::Collective &collective) {
+format::Groups groupsOf(ArrayRef<format::ChannelPart> parts) {
   llvm::EquivalenceClasses<int64_t> classes;
   // All who have one list take from the same peers, if from any.
   llvm::DenseMap<const std::vector<format::Cell> *, int64_t> firstOf;
-  for (const auto &[rank, cells] : collective.cells) {
-    auto [first, isNew] = firstOf.try_emplace(cells.get(), rank);
-    if (llvm::all_of(
-            *cells, [](const format::Cell &cell) { return cell.from.empty(); }))
-      continue;
-    classes.unionSets(first->second, rank);
-    if (isNew)
-      for (const format::Cell &cell : *cells)
-        for (const format::Cell::Contribution &from : cell.from)
-          classes.unionSets(rank, from.peer);
-  }
+  for (const format::ChannelPart &part : parts)
+    for (const auto &[rank, cells] : part.cells) {
+      auto [first, isNew] = firstOf.try_emplace(cells.get(), rank);
+      if (llvm::all_of(*cells, [](const format::Cell &cell) {
+            return cell.from.empty();
+          }))
+        continue;
+      classes.unionSets(first->second, rank);
+      if (isNew)
+        for (const format::Cell &cell : *cells)
+          for (const format::Cell::Contribution &from : cell.from)
+            classes.unionSets(rank, from.peer);
+    }
   format::Groups groups;
   for (const auto *leader : classes)
     if (leader->isLeader()) {
@@ -161,12 +171,12 @@ format::Groups groupsOf(const format::Collective &collective) {
   return groups;
 }
 
-/// Fills the cells of a collective, one receiver after the other.
+/// Fills the cells of a tensor, one receiver after the other.
 class CellWriter {
 public:
   CellWriter(CollectiveOp op, std::optional<Reduction> reduction,
-             Budget &budget, format::Collective &collective)
-      : op(op), reduction(reduction), budget(budget), collective(collective) {}
+             Budget &budget, format::ChannelPart &tensor)
+      : op(op), reduction(reduction), budget(budget), tensor(tensor) {}
 
   LogicalResult add(Receiver receiver);
 
@@ -176,7 +186,7 @@ private:
   CollectiveOp op;
   std::optional<Reduction> reduction;
   Budget &budget;
-  format::Collective &collective;
+  format::ChannelPart &tensor;
   /// All ranks of a group may receive the same: they share their cells.
   llvm::DenseMap<size_t, std::vector<Receiver>> known;
 };
@@ -203,8 +213,8 @@ LogicalResult CellWriter::add(Receiver receiver) {
     return failTooLarge(op);
   if (failed(checkIdentity(receiver)))
     return failure();
-  auto target = collective.dstShapes.find(receiver.device);
-  if (target == collective.dstShapes.end()) {
+  auto target = tensor.dstShapes.find(receiver.device);
+  if (target == tensor.dstShapes.end()) {
     // What a rank takes from itself and doesn't use is left out there.
     if (receiver.cells.empty() || isa<LocalSliceOp>(op.getOperation()))
       return success();
@@ -217,64 +227,89 @@ LogicalResult CellWriter::add(Receiver receiver) {
     return other.cells == receiver.cells;
   });
   if (equal != alike.end()) {
-    collective.cells[receiver.device] = collective.cells.at(equal->device);
+    tensor.cells[receiver.device] = tensor.cells.at(equal->device);
     return success();
   }
   if ((budget.written -= pieces) < 0)
     return failTooLarge(op);
-  collective.cells[receiver.device] = toFormat(receiver);
+  tensor.cells[receiver.device] = toFormat(receiver);
   alike.push_back(std::move(receiver));
   return success();
 }
 
-/// The ranks that take part, with the shapes that their schedules give.
-void addParticipants(const Use &use, ArrayRef<ScheduleOp> classes,
-                     format::Collective &collective) {
+/// The shapes that the schedules of the ranks give.
+void addShapes(const Use &use, ArrayRef<ScheduleOp> classes,
+               format::ChannelPart &tensor) {
   auto shapeOf = [](Type type) {
     return toShape(cast<RankedTensorType>(type).getShape());
   };
   for (const auto &[number, sides] : use.sides) {
     for (int64_t rank : ScheduleOp(classes[number]).getRanks()) {
-      collective.participants.push_back(rank);
       if (sides.source)
-        collective.srcShapes[rank] = shapeOf(sides.source);
+        tensor.srcShapes[rank] = shapeOf(sides.source);
       if (sides.target)
-        collective.dstShapes[rank] = shapeOf(sides.target);
+        tensor.dstShapes[rank] = shapeOf(sides.target);
     }
   }
-  llvm::sort(collective.participants);
 }
 
-FailureOr<format::Collective> emitChannel(const Use &use,
-                                          ArrayRef<ScheduleOp> classes,
-                                          const Topology &topology,
-                                          Budget &budget) {
+Step stepOf(CollectiveOp op) {
+  return {stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
+}
+
+FailureOr<format::ChannelPart> emitPart(const Use &use,
+                                        ArrayRef<ScheduleOp> classes,
+                                        const Topology &topology,
+                                        Budget &budget) {
   CollectiveOp op = use.op;
-  Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
+  Step step = stepOf(op);
   std::optional<Reduction> reduction = reductionOf(step);
-  format::Collective collective;
-  collective.kind = stringifyStepKind(step.kind).str();
+  format::ChannelPart tensor;
   if (reduction)
-    collective.reduction = toFormat(*reduction);
-  collective.dtype = toDType(elementTypeOf(op));
-  addParticipants(use, classes, collective);
-  if (step.kind == StepKind::AllReduce) {
-    for (const auto &group : groups(step, topology))
-      if (group.size() > 1)
-        collective.groups.insert({group.begin(), group.end()});
-    return collective;
-  }
-  CellWriter cells(op, reduction, budget, collective);
+    tensor.reduction = toFormat(*reduction);
+  tensor.dtype = toDType(elementTypeOf(op));
+  addShapes(use, classes, tensor);
+  if (step.kind == StepKind::AllReduce)
+    return tensor;
+  CellWriter cells(op, reduction, budget, tensor);
   if (!forEachReceiver(step, topology, [&](Receiver receiver) {
         return succeeded(cells.add(std::move(receiver)));
       }))
     return failure();
   for (const Sender &sender : sendersOf(step)) {
-    auto source = collective.srcShapes.find(sender.device);
-    if (source != collective.srcShapes.end())
+    auto source = tensor.srcShapes.find(sender.device);
+    if (source != tensor.srcShapes.end())
       source->second = toShape(sender.shape);
   }
-  collective.groups = groupsOf(collective);
+  return tensor;
+}
+
+FailureOr<format::Collective> emitChannel(ArrayRef<Use *> parts,
+                                          ArrayRef<ScheduleOp> classes,
+                                          const Topology &topology,
+                                          Budget &budget) {
+  format::Collective collective;
+  collective.parts.clear();
+  for (Use *use : parts) {
+    FailureOr<format::ChannelPart> part =
+        emitPart(*use, classes, topology, budget);
+    if (failed(part))
+      return failure();
+    collective.parts.push_back(std::move(*part));
+  }
+  Step step = stepOf(parts.front()->op);
+  collective.kind = stringifyStepKind(step.kind).str();
+  for (const auto &[number, sides] : parts.front()->sides)
+    llvm::append_range(collective.participants,
+                       ScheduleOp(classes[number]).getRanks());
+  llvm::sort(collective.participants);
+  if (step.kind == StepKind::AllReduce) {
+    for (const auto &group : groups(step, topology))
+      if (group.size() > 1)
+        collective.groups.insert({group.begin(), group.end()});
+  } else {
+    collective.groups = groupsOf(collective.parts);
+  }
   return collective;
 }
 
@@ -296,7 +331,7 @@ LogicalResult checkPieces(ModuleOp module) {
     if (isa<AllReduceOp>(op.getOperation()) ||
         !counted.insert({op.getFrom(), op.getTo()}).second)
       return WalkResult::advance();
-    Step step{stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
+    Step step = stepOf(op);
     // Where each rank takes one piece from each other, and there are few, it is
     // as fast to make the pieces.
     int64_t pairs =
@@ -362,24 +397,46 @@ collectUses(ArrayRef<ScheduleOp> classes) {
   return uses;
 }
 
+/// The parts of each channel, in the order of their starts, which is that of
+/// all classes.
+static std::map<uint64_t, Parts> partsOf(std::map<uint64_t, Use> &uses) {
+  std::map<uint64_t, Parts> parts;
+  for (auto &[number, use] : uses) {
+    if (use.op.getWith())
+      continue;
+    Parts &its = parts[number];
+    its.push_back(&use);
+    for (Operation *next = use.op->getNextNode(); next;
+         next = next->getNextNode()) {
+      auto part = dyn_cast<CollectiveOp>(next);
+      if (!part || part.getWith() != number)
+        break;
+      its.push_back(&uses.at(part.getChannel()));
+    }
+  }
+  return parts;
+}
+
 FailureOr<std::map<int64_t, format::Shared<format::Collective>>>
 emitChannels(ModuleOp module, ArrayRef<ScheduleOp> classes) {
   FailureOr<std::map<uint64_t, Use>> uses = collectUses(classes);
   if (failed(uses))
     return failure();
+  std::map<uint64_t, Parts> parts = partsOf(*uses);
   Topology topology = topologyOf(module);
   // The same collective of many layers is one: on many ranks its table is what
   // is large.
   std::map<int64_t, format::Shared<format::Collective>> channels;
   std::map<int64_t, int64_t> sameAs;
-  std::vector<std::pair<int64_t, const Use *>> distinct;
-  llvm::DenseMap<std::pair<Attribute, Attribute>,
-                 SmallVector<std::pair<int64_t, Use *>>>
+  using Numbered = std::pair<int64_t, ArrayRef<Use *>>;
+  std::vector<Numbered> distinct;
+  llvm::DenseMap<std::pair<Attribute, Attribute>, SmallVector<Numbered>>
       similarTo;
-  for (auto &[channel, use] : *uses) {
-    auto &similar = similarTo[{use.op.getFrom(), use.op.getTo()}];
-    auto *first = llvm::find_if(similar, [&use = use](auto &other) {
-      return use.movesLike(*other.second);
+  for (const auto &[channel, its] : parts) {
+    CollectiveOp op = its.front()->op;
+    auto &similar = similarTo[{op.getFrom(), op.getTo()}];
+    auto *first = llvm::find_if(similar, [&its = its](const Numbered &other) {
+      return moveAlike(its, other.second);
     });
     auto number = int64_t(channel);
     channels[number] = nullptr;
@@ -387,13 +444,13 @@ emitChannels(ModuleOp module, ArrayRef<ScheduleOp> classes) {
       sameAs[number] = first->first;
       continue;
     }
-    similar.push_back({number, &use});
-    distinct.push_back({number, &use});
+    similar.push_back({number, its});
+    distinct.push_back({number, its});
   }
   Budget budget;
-  auto emit = [&](const std::pair<int64_t, const Use *> &channel) {
+  auto emit = [&](const Numbered &channel) {
     FailureOr<format::Collective> collective =
-        emitChannel(*channel.second, classes, topology, budget);
+        emitChannel(channel.second, classes, topology, budget);
     if (succeeded(collective))
       channels.at(channel.first) =
           std::make_shared<format::Collective>(std::move(*collective));

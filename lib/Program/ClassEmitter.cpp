@@ -365,7 +365,31 @@ LogicalResult ClassEmitter::run(func::CallOp op,
   return success();
 }
 
+/// That of a collective and of those behind it that are parts of its transfer.
+format::Start ClassEmitter::start(CollectiveOp first, List &list) {
+  format::Start start;
+  start.channel = int64_t(first.getChannel());
+  start.transfer = starts++;
+  start.parts.clear();
+  for (CollectiveOp op = first;
+       op && (op == first || op.getWith() == first.getChannel());
+       op = dyn_cast_or_null<CollectiveOp>(op->getNextNode())) {
+    if (op != first)
+      copies(*op, list);
+    format::Start::Ends &part = start.parts.emplace_back();
+    if (Value input = op.getInput())
+      part.src = buffer(input);
+    if (Value output = op.getOutput())
+      part.dst = buffer(output);
+  }
+  if (Value token = first.getToken())
+    transfers[token] = start.transfer;
+  return start;
+}
+
 LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
+  if (auto part = dyn_cast<CollectiveOp>(op); part && part.getWith())
+    return success();
   copies(op, list);
   format::Instruction instruction;
   // Of a collective that is over where it is.
@@ -387,19 +411,13 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
     if (failed(run(segment, instruction)))
       return failure();
   } else if (auto collective = dyn_cast<CollectiveOp>(op)) {
-    format::Start start;
-    start.channel = int64_t(collective.getChannel());
-    start.transfer = starts++;
-    if (Value input = collective.getInput())
-      start.src = buffer(input);
-    if (Value output = collective.getOutput())
-      start.dst = buffer(output);
-    instruction.operation = start;
-    if (Value token = collective.getToken())
-      transfers[token] = start.transfer;
-    else
-      after = format::Wait{start.transfer};
+    instruction.operation = start(collective, list);
+    if (!collective.getToken())
+      after = format::Wait{starts - 1};
   } else if (auto wait = dyn_cast<WaitOp>(op)) {
+    // The first part's is for all of them.
+    if (wait.getCollective().getWith())
+      return success();
     instruction.operation = format::Wait{transfers.at(wait.getToken())};
   } else if (isa<stablehlo::WhileOp>(op)) {
     Block &cond = op.getRegion(0).front();

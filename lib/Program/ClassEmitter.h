@@ -57,6 +57,7 @@ private:
   mlir::LogicalResult call(LibraryCallOp op, format::Instruction &instruction);
   mlir::LogicalResult run(mlir::func::CallOp op,
                           format::Instruction &instruction);
+  format::Start start(CollectiveOp first, List &list);
   void copies(mlir::Operation &op, List &list);
   void addInterface();
   void numberValues();

@@ -154,6 +154,9 @@ LogicalResult Fitter::lower(StringRef first, StringRef last) {
       summary.addCollectives(module);
     }
   }
+  // Some of them are parts of others by then.
+  if (last == getLevels().back().name)
+    summary.addCollectives(module);
   return success();
 }
 

@@ -47,7 +47,7 @@ namespace whale {
   "whale-normalize-convolutions,whale-lower-library-ops{target=%}"
 
 // How values get their places, which ends level 'program'.
-#define BUFFERS "whale-verify-schedule,whale-plan-buffers"
+#define BUFFERS "whale-join-channels,whale-verify-schedule,whale-plan-buffers"
 #define GPU_BUFFERS BUFFERS "{alignment=256}"
 
 llvm::StringRef getBufferPipeline(bool isForGpu) {

@@ -183,7 +183,9 @@ void PlanSummary::addCollectives(ModuleOp module) {
       Value value = op.getInput() ? op.getInput() : op.getOutput();
       Type element = cast<ShapedType>(value.getType()).getElementType();
       int64_t runs = countRuns(op);
-      count = addCosts(count, runs);
+      // Parts of one transfer count once.
+      if (!op.getWith())
+        count = addCosts(count, runs);
       bytes = addCosts(
           bytes, multiplyCosts(runs, volumeOf(op.getFrom().getValue().view()) *
                                          getElementBytes(element)));

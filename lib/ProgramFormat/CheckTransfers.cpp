@@ -54,7 +54,7 @@ public:
 private:
   struct Active {
     int64_t transfer;
-    std::optional<Range> src, dst;
+    std::vector<Range> sent, received;
   };
   /// A range that some transfers send or receive, and how many of these are in
   /// progress.
@@ -153,9 +153,10 @@ MemoryCheck::MemoryCheck(const Program &program, const RankClass &rankClass)
 void MemoryCheck::collectBusy(const std::vector<Instruction> &list) {
   for (const Instruction &instruction : list) {
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
-      for (std::optional<BufferIndex> index : {start->src, start->dst})
-        if (index)
-          busy.push_back({rangeOf(*index)});
+      for (const Start::Ends &part : start->parts)
+        for (std::optional<BufferIndex> index : {part.src, part.dst})
+          if (index)
+            busy.push_back({rangeOf(*index)});
     } else if (const auto *loop = std::get_if<While>(&instruction.operation)) {
       collectBusy(loop->cond);
       collectBusy(loop->body);
@@ -194,10 +195,10 @@ bool MemoryCheck::isBusy(const Numbers &numbers, bool isWritten) const {
 
 /// `change` is 1 for one more, -1 for one less.
 void MemoryCheck::count(const Active &transfer, int64_t change) {
-  if (transfer.src)
-    busyOf(*transfer.src).sent += change;
-  if (transfer.dst)
-    busyOf(*transfer.dst).received += change;
+  for (const Range &range : transfer.sent)
+    busyOf(range).sent += change;
+  for (const Range &range : transfer.received)
+    busyOf(range).received += change;
 }
 
 const MemoryCheck::Callee &MemoryCheck::calleeOf(const Run &run) {
@@ -238,13 +239,17 @@ void MemoryCheck::use(const Range &range, bool isWritten, const char *kind,
                       int64_t number) {
   if (!fault.empty())
     return;
+  auto isIn = [&](const std::vector<Range> &ranges) {
+    return std::ranges::any_of(
+        ranges, [&](const Range &other) { return other.overlaps(range); });
+  };
   for (const auto &[started, transfer] : active) {
     const char *what = nullptr;
-    if (transfer.dst && transfer.dst->overlaps(range))
+    if (isIn(transfer.received))
       what = isWritten ? "writes what it receives into"
                        : "reads what it "
                          "receives into";
-    else if (isWritten && transfer.src && transfer.src->overlaps(range))
+    else if (isWritten && isIn(transfer.sent))
       what = "writes what it sends";
     if (!what)
       continue;
@@ -286,10 +291,12 @@ std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
       if (isLocal(program, *start))
         useAll(instruction);
       Active transfer{start->transfer, {}, {}};
-      if (start->src)
-        transfer.src = rangeOf(*start->src);
-      if (start->dst)
-        transfer.dst = rangeOf(*start->dst);
+      for (const Start::Ends &part : start->parts) {
+        if (part.src)
+          transfer.sent.push_back(rangeOf(*part.src));
+        if (part.dst)
+          transfer.received.push_back(rangeOf(*part.dst));
+      }
       active[transfer.transfer] = transfer;
       count(transfer, 1);
     } else if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {

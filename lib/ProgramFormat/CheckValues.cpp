@@ -232,15 +232,22 @@ void ValueCheck::write(BufferIndex buffer,
 /// gather, as what was reduced in parts is several values again, and a scatter
 /// of several.
 void ValueCheck::transfer(const Start &start) {
-  bool isDivided = start.src && state.isDivided(accessOf(*start.src).range);
-  if (start.src && !isDivided)
-    read(*start.src);
+  std::vector<BufferIndex> sources;
+  std::vector<Range> divided;
+  for (const Start::Ends &part : start.parts) {
+    if (!part.src)
+      continue;
+    sources.push_back(*part.src);
+    if (Range range = accessOf(*part.src).range; state.isDivided(range))
+      divided.push_back(range);
+    else
+      read(*part.src);
+  }
   const std::string &kind = program.channels.at(start.channel)->kind;
-  if (start.dst &&
-      !(isDivided && accessOf(*start.src).range == accessOf(*start.dst).range))
-    write(*start.dst,
-          start.src ? std::vector{*start.src} : std::vector<BufferIndex>(),
-          kind == "all_gather" || kind == "reduce_scatter");
+  for (const Start::Ends &part : start.parts)
+    if (part.dst && !std::ranges::count(divided, accessOf(*part.dst).range))
+      write(*part.dst, sources,
+            kind == "all_gather" || kind == "reduce_scatter");
 }
 
 void ValueCheck::use(const Instruction &instruction) {

@@ -149,9 +149,10 @@ void LiveBytes::step(const Instruction &instruction) {
     started[start->transfer] = *start;
   } else if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
     const Start &start = started.at(wait->transfer);
-    for (std::optional<BufferIndex> buffer : {start.src, start.dst})
-      if (buffer)
-        withRange(*buffer, [&](const Range &range) { read(range); });
+    for (const Start::Ends &part : start.parts)
+      for (std::optional<BufferIndex> buffer : {part.src, part.dst})
+        if (buffer)
+          withRange(*buffer, [&](const Range &range) { read(range); });
   } else if (const auto *run = std::get_if<Run>(&instruction.operation)) {
     frame = run;
     walk(program.functions[run->function].instructions);

@@ -89,7 +89,7 @@ private:
 };
 } // namespace
 
-static Cell readCell(const Field &field, const Collective &collective) {
+static Cell readCell(const Field &field, const ChannelPart &part) {
   Field dst = field.at("dst");
   if (dst.size() != 2)
     dst.fail("must be [start, size]");
@@ -99,7 +99,7 @@ static Cell readCell(const Field &field, const Collective &collective) {
   if (cell.dstStart.size() != cell.size.size())
     dst.fail("start and size have different numbers of dimensions");
   Field from = field.at("from");
-  if (from.size() == 0 && !collective.reduction)
+  if (from.size() == 0 && !part.reduction)
     from.fail("must not be empty without a reduction");
   for (size_t i = 0; i < from.size(); ++i) {
     Field entry = from[i];
@@ -110,18 +110,18 @@ static Cell readCell(const Field &field, const Collective &collective) {
       entry[1].fail("must have " + std::to_string(cell.size.size()) +
                     " dimensions");
   }
-  if (cell.from.size() > 1 && !collective.reduction)
+  if (cell.from.size() > 1 && !part.reduction)
     from.fail("several contributions need a reduction");
   return cell;
 }
 
-/// The lists of cells of a collective; each is decoded once.
+/// The lists of cells of a part; each is decoded once.
 class CellReader {
 public:
   using Table = Shared<std::vector<Cell>>;
 
-  CellReader(const Field &cells, const Collective &collective)
-      : cells(cells), collective(collective) {}
+  CellReader(const Field &cells, const ChannelPart &part)
+      : cells(cells), part(part) {}
 
   /// Decodes the entry of a rank: a list, the number of a rank with the same
   /// list, or that number and an offset of the sources.
@@ -148,7 +148,7 @@ private:
       std::vector<Cell> table;
       table.reserve(list.size());
       for (size_t i = 0; i < list.size(); ++i)
-        table.push_back(readCell(list[i], collective));
+        table.push_back(readCell(list[i], part));
       it->second = std::make_shared<std::vector<Cell>>(std::move(table));
     }
     return it->second;
@@ -172,16 +172,39 @@ private:
   }
 
   const Field &cells;
-  const Collective &collective;
+  const ChannelPart &part;
   std::map<const nlohmann::json *, Table> lists;
 };
 
-static void readCells(const Field &field, Collective &collective) {
-  CellReader reader(field, collective);
+static void readCells(const Field &field, const Collective &collective,
+                      ChannelPart &part) {
+  CellReader reader(field, part);
   for (const auto &[key, given] : field.members()) {
     int64_t rank = participantOf(field, key, collective);
-    collective.cells[rank] = reader.read(given);
+    part.cells[rank] = reader.read(given);
   }
+}
+
+static ChannelPart readPart(const Field &field, const Collective &collective) {
+  ChannelPart part;
+  part.dtype = field.at("dtype").dtype();
+  if (auto reduction = field.find("reduction"))
+    part.reduction = readReduction(*reduction, part.dtype);
+  if (collective.isAllReduce()) {
+    if (!part.reduction)
+      field.fail("an all-reduce needs a reduction");
+    if (field.find("cells"))
+      field.fail("an all-reduce has no cells");
+    return part;
+  }
+  readCells(field.at("cells"), collective, part);
+  for (auto [name, shapes] : {std::pair{"src_shapes", &part.srcShapes},
+                              std::pair{"dst_shapes", &part.dstShapes}})
+    if (auto given = field.find(name))
+      for (const auto &[key, shape] : given->members())
+        if (!shape.json().is_null())
+          (*shapes)[participantOf(*given, key, collective)] = shape.shape();
+  return part;
 }
 
 void ProgramReader::readCommunicators() {
@@ -226,9 +249,6 @@ Collective ProgramReader::readCollective(const Field &field) const {
       "broadcast",  "send_recv",  "local_slice"};
   if (!kinds.count(collective.kind))
     field.at("kind").fail("unknown kind '" + collective.kind + "'");
-  collective.dtype = field.at("dtype").dtype();
-  if (auto reduction = field.find("reduction"))
-    collective.reduction = readReduction(*reduction, collective.dtype);
 
   Field participants = field.at("participants");
   collective.participants =
@@ -241,20 +261,14 @@ Collective ProgramReader::readCollective(const Field &field) const {
   if (collective.isLocalSlice() && !collective.groups.empty())
     field.at("communicators").fail("ranks exchange nothing in a local slice");
 
-  if (collective.isAllReduce()) {
-    if (!collective.reduction)
-      field.fail("an all-reduce needs a reduction");
-    if (field.find("cells"))
-      field.fail("an all-reduce has no cells");
-    return collective;
-  }
-  readCells(field.at("cells"), collective);
-  for (auto [name, shapes] : {std::pair{"src_shapes", &collective.srcShapes},
-                              std::pair{"dst_shapes", &collective.dstShapes}})
-    if (auto given = field.find(name))
-      for (const auto &[key, shape] : given->members())
-        if (!shape.json().is_null())
-          (*shapes)[participantOf(*given, key, collective)] = shape.shape();
+  Field parts = field.at("parts");
+  if (parts.size() == 0)
+    parts.fail("must have one or more tensors");
+  if (parts.size() > 1 && collective.isAllReduce())
+    parts.fail("an all-reduce has one");
+  collective.parts.clear();
+  for (size_t i = 0; i < parts.size(); ++i)
+    collective.parts.push_back(readPart(parts[i], collective));
   return collective;
 }
 
@@ -394,14 +408,16 @@ static bool anyMeet(const std::vector<Cell> &cells) {
   return false;
 }
 
-static void checkCells(const Field &field, const Collective &collective) {
+/// `field` are the cells.
+static void checkCells(const Field &field, const Collective &collective,
+                       const ChannelPart &part) {
   PeerCheck peers(collective);
   // Checked lists: several ranks may have the same list and extents.
   std::set<std::pair<const std::vector<Cell> *, Shape>> checked;
-  for (const auto &[rank, cells] : collective.cells) {
+  for (const auto &[rank, cells] : part.cells) {
     Field given = field.at(std::to_string(rank));
-    auto dstShape = collective.dstShapes.find(rank);
-    if (dstShape == collective.dstShapes.end()) {
+    auto dstShape = part.dstShapes.find(rank);
+    if (dstShape == part.dstShapes.end()) {
       if (cells->empty())
         continue;
       given.fail("rank " + std::to_string(rank) + " has no dst buffer");
@@ -413,8 +429,8 @@ static void checkCells(const Field &field, const Collective &collective) {
     if (!checked.emplace(cells.get(), dstShape->second).second)
       continue;
     for (size_t i = 0; i < cells->size(); ++i)
-      if (std::string fault = faultOf((*cells)[i], rank, dstShape->second,
-                                      collective.srcShapes);
+      if (std::string fault =
+              faultOf((*cells)[i], rank, dstShape->second, part.srcShapes);
           !fault.empty()) {
         if (given.json().is_array())
           given[i].fail(fault);
@@ -429,8 +445,8 @@ static void checkCells(const Field &field, const Collective &collective) {
       given.fail("cells fill " + std::to_string(filled) + " of the " +
                  std::to_string(all) + " elements of dst");
   }
-  for (const auto &[rank, shape] : collective.dstShapes)
-    if (!collective.cells.contains(rank) && elementCount(shape) > 0)
+  for (const auto &[rank, shape] : part.dstShapes)
+    if (!part.cells.contains(rank) && elementCount(shape) > 0)
       field.fail("rank " + std::to_string(rank) +
                  " has a dst buffer and no cells that fill it");
 }
@@ -444,8 +460,8 @@ void ProgramReader::checkReduced(const Channel &described, const Uses &uses,
       firsts[rank] = group.front();
   for (int64_t rank : collective.participants) {
     auto first = firsts.try_emplace(rank, rank).first->second;
-    const Use &use = uses.at(program.ranks[rank].rankClass);
-    const Use &other = uses.at(program.ranks[first].rankClass);
+    const Use &use = uses.at(program.ranks[rank].rankClass).front();
+    const Use &other = uses.at(program.ranks[first].rankClass).front();
     if (!use.src || !use.dst || !other.src ||
         elementCount(*use.src) != elementCount(*other.src) ||
         elementCount(*use.dst) != elementCount(*use.src))
@@ -467,18 +483,22 @@ void ProgramReader::complete(const Channel &described, const Uses &uses,
     if (use == uses.end())
       field.fail("rank " + std::to_string(rank) +
                  " is a participant, but its class does not use it");
-    completeShapes(field, "src_shapes", collective.srcShapes, rank,
-                   use->second.src);
-    completeShapes(field, "dst_shapes", collective.dstShapes, rank,
-                   use->second.dst);
+    for (size_t i = 0; i < collective.parts.size(); ++i) {
+      ChannelPart &part = collective.parts[i];
+      const Use &buffers = use->second[i];
+      Field given = field.at("parts")[i];
+      completeShapes(given, "src_shapes", part.srcShapes, rank, buffers.src);
+      completeShapes(given, "dst_shapes", part.dstShapes, rank, buffers.dst);
+    }
   }
   // How the parts of several ranks fit is seen by who reads all.
   if (needed)
     return;
   if (collective.isAllReduce())
-    checkReduced(described, uses, collective);
-  else
-    checkCells(field.at("cells"), collective);
+    return checkReduced(described, uses, collective);
+  for (size_t i = 0; i < collective.parts.size(); ++i)
+    checkCells(field.at("parts")[i].at("cells"), collective,
+               collective.parts[i]);
 }
 
 void ProgramReader::finishChannels() {

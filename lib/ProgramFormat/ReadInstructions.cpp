@@ -320,6 +320,29 @@ void InstructionReader::checkParticipation(const Field &field, int64_t channel,
                  " is no participant of channel " + std::to_string(channel));
 }
 
+/// What a transfer receives must be apart from all that it sends and else
+/// receives.
+void InstructionReader::checkApart(const Field &field, const Start &start,
+                                   bool isAllReduce) {
+  std::vector<BufferIndex> sources, targets;
+  for (const Start::Ends &part : start.parts)
+    if (part.src)
+      sources.push_back(*part.src);
+  for (const Start::Ends &part : start.parts) {
+    if (!part.dst)
+      continue;
+    for (BufferIndex source : sources)
+      // An all-reduce in place reads and writes exactly the same elements.
+      if (overlap(source, *part.dst) &&
+          (!isAllReduce || rangeOf(source) != rangeOf(*part.dst)))
+        field.fail("src and dst overlap");
+    for (BufferIndex target : targets)
+      if (overlap(target, *part.dst))
+        field.fail("two of dst overlap");
+    targets.push_back(*part.dst);
+  }
+}
+
 Start InstructionReader::readStart(const Field &field) {
   Field channelField = field.at("start");
   Start start;
@@ -329,27 +352,34 @@ Start InstructionReader::readStart(const Field &field) {
     channelField.fail("there is no such channel");
   const Collective &collective =
       reader.channels.at(it->second.described).collective;
-  ProgramReader::Use use;
-  auto readSide = [&](const char *key, std::optional<BufferIndex> &index,
-                      std::optional<Shape> &shape) {
+  std::vector<ProgramReader::Use> use(collective.parts.size());
+  start.parts.resize(use.size());
+  auto readSide = [&](const char *key,
+                      std::optional<BufferIndex> Start::Ends::*index,
+                      std::optional<Shape> ProgramReader::Use::*shape) {
     auto side = field.find(key);
     if (!side)
       return;
-    index = readBuffer(*side);
-    shape = info(*index).shape;
-    if (info(*index).dtype != collective.dtype)
-      side->fail("must have the channel's dtype " +
-                 std::string(name(collective.dtype)));
+    if (side->size() != use.size())
+      side->fail("must have an entry for each of the channel's " +
+                 std::to_string(use.size()) + " parts");
+    for (size_t i = 0; i < use.size(); ++i) {
+      Field given = (*side)[i];
+      if (given.json().is_null())
+        continue;
+      BufferIndex buffer = readBuffer(given);
+      start.parts[i].*index = buffer;
+      use[i].*shape = info(buffer).shape;
+      if (info(buffer).dtype != collective.parts[i].dtype)
+        given.fail("must have the channel's dtype " +
+                   std::string(name(collective.parts[i].dtype)));
+      if (index == &Start::Ends::dst)
+        checkWritable(given, buffer);
+    }
   };
-  readSide("src", start.src, use.src);
-  readSide("dst", start.dst, use.dst);
-  if (start.dst)
-    checkWritable(field.at("dst"), *start.dst);
-  if (start.src && start.dst && overlap(*start.src, *start.dst)) {
-    // An all-reduce in place reads and writes exactly the same elements.
-    if (!collective.isAllReduce() || rangeOf(*start.src) != rangeOf(*start.dst))
-      field.fail("src and dst overlap");
-  }
+  readSide("src", &Start::Ends::src, &ProgramReader::Use::src);
+  readSide("dst", &Start::Ends::dst, &ProgramReader::Use::dst);
+  checkApart(field, start, collective.isAllReduce());
   checkParticipation(channelField, start.channel, collective);
   // Several micro-batches may use a channel, but with equal buffers.
   if (it->second.uses.emplace(number, use).first->second != use)

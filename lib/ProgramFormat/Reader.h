@@ -95,13 +95,13 @@ private:
   /// their channel and that cells are inside the buffers.
   void finishChannels();
 
-  /// The shapes of a `start` instruction's buffers in a class.
+  /// The shapes of a `start` instruction's buffers of one part in a class.
   struct Use {
     std::optional<Shape> src, dst;
     bool operator==(const Use &) const = default;
   };
-  /// By class.
-  using Uses = std::map<int64_t, Use>;
+  /// By class, of all parts.
+  using Uses = std::map<int64_t, std::vector<Use>>;
 
   /// A channel as written in the file.
   struct Channel {
@@ -193,6 +193,7 @@ private:
   Convolution readConvolution(const Field &field);
   Call readCall(const Field &field);
   Start readStart(const Field &field);
+  void checkApart(const Field &field, const Start &start, bool isAllReduce);
   Wait readWait(const Field &field);
   Run readRunOf(const Field &field) const;
   Run readRun(const Field &field);

@@ -56,10 +56,12 @@ void forEachUse(const Program &program, const Instruction &instruction,
     for (BufferIndex index : call->outputs)
       writes(index);
   } else if (const auto *start = std::get_if<Start>(&instruction.operation)) {
-    if (start->src)
-      reads(*start->src);
-    if (start->dst)
-      writes(*start->dst);
+    for (const Start::Ends &part : start->parts) {
+      if (part.src)
+        reads(*part.src);
+      if (part.dst)
+        writes(*part.dst);
+    }
   } else if (const auto *loop = std::get_if<While>(&instruction.operation)) {
     reads(loop->predicate);
   } else if (const auto *choice = std::get_if<Case>(&instruction.operation)) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Converts the cells of a collective to JSON. An all-to-all of n ranks has
-// n * n cells, and the lists of two ranks mostly differ in one number, so a
+// Converts the cells of a tensor in a channel to JSON. An all-to-all of n ranks
+// has n * n cells, and the lists of two ranks mostly differ in one number, so a
 // list may be written as a reference and an offset.
 //
 //===----------------------------------------------------------------------===//
@@ -58,15 +58,15 @@ static std::optional<Shape> findMove(const std::vector<Cell> &base,
   return move;
 }
 
-Json cellsToJson(const Collective &collective) {
+Json cellsToJson(const ChannelPart &part) {
   // Uneven shares lead to a few kinds of lists. Comparing with more of them
   // would cost more time than it saves.
   constexpr size_t mostBases = 4;
   Json cells;
-  reserveMembers(cells, collective.cells.size());
+  reserveMembers(cells, part.cells.size());
   std::map<const std::vector<Cell> *, int64_t> firstRanks;
   std::vector<std::pair<int64_t, const std::vector<Cell> *>> bases;
-  for (const auto &[rank, list] : collective.cells) {
+  for (const auto &[rank, list] : part.cells) {
     Json entry;
     auto [it, isNew] = firstRanks.try_emplace(list.get(), rank);
     if (!isNew) {

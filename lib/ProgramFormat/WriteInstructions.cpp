@@ -116,10 +116,19 @@ struct AddOperation {
 
   void operator()(const Start &start) const {
     addMember(json, "start", start.channel);
-    if (start.src)
-      addMember(json, "src", *start.src);
-    if (start.dst)
-      addMember(json, "dst", *start.dst);
+    auto addSide = [&](const char *key,
+                       std::optional<BufferIndex> Start::Ends::*side) {
+      Json list = Json::array();
+      bool isThere = false;
+      for (const Start::Ends &part : start.parts) {
+        list.push_back(format::toJson(part.*side));
+        isThere |= (part.*side).has_value();
+      }
+      if (isThere)
+        addMember(json, key, std::move(list));
+    };
+    addSide("src", &Start::Ends::src);
+    addSide("dst", &Start::Ends::dst);
   }
 
   void operator()(const Wait &wait) const {

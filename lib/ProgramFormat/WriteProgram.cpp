@@ -129,11 +129,11 @@ private:
   };
   /// Records the starts of a class, and their origins by channel.
   void addUses(int64_t number, const std::vector<Instruction> &instructions);
-  const Shape *ownShape(const Described &described, int64_t rank,
-                        std::optional<BufferIndex> Start::*side) const;
+  using Side = std::optional<BufferIndex> Start::Ends::*;
+  const Shape *ownShape(const Described &described, size_t part, int64_t rank,
+                        Side side) const;
   Json shapesToJson(const std::map<int64_t, Shape> &shapes,
-                    const Described &described,
-                    std::optional<BufferIndex> Start::*side) const;
+                    const Described &described, size_t part, Side side) const;
   Json toJson(const Collective &collective, const Described &described) const;
   Json toJson(const Function &function) const;
   Json toJson(const RankClass &rankClass) const;
@@ -297,24 +297,24 @@ void ProgramWriter::addUses(int64_t number,
   }
 }
 
-/// Returns the shape of a rank's buffer on one side of a channel; null if it
-/// has none.
-const Shape *
-ProgramWriter::ownShape(const Described &described, int64_t rank,
-                        std::optional<BufferIndex> Start::*side) const {
+/// Returns the shape of a rank's buffer on one side of a part of a channel;
+/// null if it has none.
+const Shape *ProgramWriter::ownShape(const Described &described, size_t part,
+                                     int64_t rank, Side side) const {
   int64_t number = program.ranks[rank].rankClass;
   auto use = described.uses.find(number);
-  if (use == described.uses.end() || !(use->second->*side))
+  if (use == described.uses.end())
     return nullptr;
-  return &program.classes[number].buffers[*(use->second->*side)].shape;
+  std::optional<BufferIndex> buffer = use->second->parts[part].*side;
+  return buffer ? &program.classes[number].buffers[*buffer].shape : nullptr;
 }
 
-Json ProgramWriter::shapesToJson(
-    const std::map<int64_t, Shape> &shapes, const Described &described,
-    std::optional<BufferIndex> Start::*side) const {
+Json ProgramWriter::shapesToJson(const std::map<int64_t, Shape> &shapes,
+                                 const Described &described, size_t part,
+                                 Side side) const {
   Json json;
   for (const auto &[rank, shape] : shapes)
-    if (const Shape *own = ownShape(described, rank, side);
+    if (const Shape *own = ownShape(described, part, rank, side);
         !own || *own != shape)
       addMember(json, std::to_string(rank), shape);
   return json;
@@ -322,24 +322,31 @@ Json ProgramWriter::shapesToJson(
 
 Json ProgramWriter::toJson(const Collective &collective,
                            const Described &described) const {
+  Json parts = Json::array();
+  for (size_t i = 0; i < collective.parts.size(); ++i) {
+    const ChannelPart &part = collective.parts[i];
+    Json &json = parts.emplace_back(
+        Json{{"reduction",
+              part.reduction ? Json(format::name(*part.reduction)) : Json()},
+             {"dtype", format::name(part.dtype)}});
+    if (collective.isAllReduce())
+      continue;
+    json["cells"] = cellsToJson(part);
+    Json sources =
+        shapesToJson(part.srcShapes, described, i, &Start::Ends::src);
+    Json targets =
+        shapesToJson(part.dstShapes, described, i, &Start::Ends::dst);
+    if (!sources.is_null())
+      json["src_shapes"] = std::move(sources);
+    if (!targets.is_null())
+      json["dst_shapes"] = std::move(targets);
+  }
   Json json = {{"kind", collective.kind},
-               {"reduction", collective.reduction
-                                 ? Json(format::name(*collective.reduction))
-                                 : Json()},
-               {"dtype", format::name(collective.dtype)},
                {"participants", collective.participants},
-               {"communicators", Json::array()}};
+               {"communicators", Json::array()},
+               {"parts", std::move(parts)}};
   for (const Group &group : collective.groups)
     json["communicators"].push_back(communicators.at(group));
-  if (collective.isAllReduce())
-    return json;
-  json["cells"] = cellsToJson(collective);
-  Json sources = shapesToJson(collective.srcShapes, described, &Start::src);
-  Json targets = shapesToJson(collective.dstShapes, described, &Start::dst);
-  if (!sources.is_null())
-    json["src_shapes"] = std::move(sources);
-  if (!targets.is_null())
-    json["dst_shapes"] = std::move(targets);
   return json;
 }
 

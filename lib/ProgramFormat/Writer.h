@@ -35,7 +35,7 @@ Json buffersToJson(const std::vector<BufferInfo> &buffers,
                    const Program &program, const RankClass *rankClass);
 
 /// Writes the cells of each rank.
-Json cellsToJson(const Collective &collective);
+Json cellsToJson(const ChannelPart &part);
 
 /// The distinct runs of a class.
 class RunTable {

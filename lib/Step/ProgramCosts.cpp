@@ -115,17 +115,19 @@ std::optional<OpCost> workOf(const format::Instruction &instruction,
 static Exchange messagesOf(const format::Collective &channel,
                            const format::Group &group) {
   std::map<std::pair<int64_t, int64_t>, double> bytes;
-  auto elementBytes = static_cast<double>(byteSize(channel.dtype));
-  for (int64_t rank : group) {
-    auto cells = channel.cells.find(rank);
-    if (cells == channel.cells.end())
-      continue;
-    for (const format::Cell &cell : *cells->second)
-      for (const format::Cell::Contribution &from : cell.from)
-        if (from.peer != rank)
-          bytes[{from.peer, rank}] +=
-              static_cast<double>(format::elementCount(cell.size)) *
-              elementBytes;
+  for (const format::ChannelPart &part : channel.parts) {
+    auto elementBytes = static_cast<double>(byteSize(part.dtype));
+    for (int64_t rank : group) {
+      auto cells = part.cells.find(rank);
+      if (cells == part.cells.end())
+        continue;
+      for (const format::Cell &cell : *cells->second)
+        for (const format::Cell::Contribution &from : cell.from)
+          if (from.peer != rank)
+            bytes[{from.peer, rank}] +=
+                static_cast<double>(format::elementCount(cell.size)) *
+                elementBytes;
+    }
   }
   Exchange exchange;
   for (const auto &[ranks, count] : bytes)
@@ -143,21 +145,28 @@ static std::optional<Exchange::Kind> kindOf(const format::Collective &channel) {
   return it == kinds.end() ? std::nullopt : std::optional(it->second);
 }
 
+static bool sends(const format::Collective &channel, int64_t rank) {
+  return std::ranges::any_of(channel.parts,
+                             [&](const format::ChannelPart &part) {
+                               return part.srcShapes.contains(rank);
+                             });
+}
+
 std::vector<Exchange> exchangesOf(const format::Collective &channel) {
   if (channel.isLocalSlice())
     return {};
   std::optional<Exchange::Kind> kind = kindOf(channel);
-  auto bytesIn = [&](const std::map<int64_t, format::Shape> &shapes,
-                     int64_t rank) {
-    auto shape = shapes.find(rank);
-    return shape == shapes.end()
-               ? 0.0
-               : static_cast<double>(format::elementCount(shape->second) *
-                                     byteSize(channel.dtype));
+  auto side = kind == Exchange::Kind::ReduceScatter
+                  ? &format::ChannelPart::dstShapes
+                  : &format::ChannelPart::srcShapes;
+  auto bytesIn = [&](int64_t rank) {
+    double bytes = 0;
+    for (const format::ChannelPart &part : channel.parts)
+      if (auto shape = (part.*side).find(rank); shape != (part.*side).end())
+        bytes += static_cast<double>(format::elementCount(shape->second) *
+                                     byteSize(part.dtype));
+    return bytes;
   };
-  const auto &shapes = kind == Exchange::Kind::ReduceScatter
-                           ? channel.dstShapes
-                           : channel.srcShapes;
   std::vector<Exchange> exchanges;
   for (const format::Group &group : channel.groups) {
     if (!kind) {
@@ -171,11 +180,11 @@ std::vector<Exchange> exchangesOf(const format::Collective &channel) {
     if (*kind == Exchange::Kind::Broadcast)
       if (auto root = std::ranges::find_if(
               exchange.devices,
-              [&](int64_t rank) { return channel.srcShapes.contains(rank); });
+              [&](int64_t rank) { return sends(channel, rank); });
           root != exchange.devices.end())
         std::rotate(exchange.devices.begin(), root, root + 1);
     for (int64_t rank : exchange.devices)
-      exchange.bytes.push_back(bytesIn(shapes, rank));
+      exchange.bytes.push_back(bytesIn(rank));
   }
   return exchanges;
 }

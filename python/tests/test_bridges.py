@@ -9,6 +9,8 @@ that more of it travels than has to.
 
 from __future__ import annotations
 
+import json
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +20,7 @@ import numpy as np
 import pytest
 
 import whale as wh
+from whale.program import read_tables
 
 BATCH, WIDTH, HIDDEN = 12, 24, 48
 # Bytes of a parameter, of the hidden layer and of the loss.
@@ -159,6 +162,91 @@ def test_bridge(
         assert seen == kinds
     if most_bytes is not None:
         assert received <= most_bytes
+
+
+# Of which devices, with how many micro-batches: the shares of the stages fit,
+# or their samples are cut anew; the last of three devices is slower.
+SLOW = {
+    "nodes": [
+        {
+            "devices": [
+                {"kind": "cpu", "count": 2},
+                {"kind": "cpu", "slowdown": 2.0},
+                {"kind": "cpu", "count": 2},
+            ]
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "degrees", "moments"),
+    [(4, (2, 2), 1), (SLOW, (3, 2), 1), (3, (1, 2), 3)],
+)
+def test_small_bridges_are_one_transfer(
+    tmp_path: pathlib.Path,
+    cluster: Any,
+    degrees: tuple[int, int],
+    moments: int,
+) -> None:
+    """What a stage sends at one moment, of several types, goes together."""
+
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        with wh.replicate(degrees[0], name="first"):
+            hidden = jnp.tanh(x @ w)
+            gate = jnp.exp(-(x**2).mean(axis=1))
+            flags = x[:, :3] > 0
+            rounded = hidden[:, :2].astype(jnp.bfloat16)
+        with wh.replicate(degrees[1], name="second"):
+            signs = jnp.where(flags, 1.0, -0.5).sum(axis=1)
+            rest = rounded.astype(jnp.float32).sum(axis=1)
+            out = jnp.cos(hidden) * gate[:, None]
+            return jnp.mean(out.sum(axis=1) * signs + rest)
+
+    def step(w: jax.Array, x: jax.Array) -> Any:
+        value, grad = jax.value_and_grad(loss)(w, x)
+        return w - 0.1 * grad, value
+
+    w = jax.random.normal(jax.random.key(0), (WIDTH, HIDDEN)) / 5
+    x = jax.random.normal(jax.random.key(1), (BATCH, WIDTH))
+    made = []
+    for bucket_bytes in (1 << 18, 0):
+        wh.init(
+            wh.Config(
+                {
+                    "num_micro_batch": moments,
+                    "communication.bucket_bytes": bucket_bytes,
+                }
+            )
+        )
+        lowered = wh.jit(step, cluster=cluster, batch_argnums=1).lower(w, x)
+        program = lowered.compile()
+        results = [np.asarray(each) for each in program(w, x)]
+        path = tmp_path / str(bucket_bytes)
+        program.save(path)
+        manifest = json.loads((path / "manifest.json").read_text())
+        read_tables(str(path), manifest)
+        types = [
+            {part["dtype"] for part in channel["parts"]}
+            for channel in manifest["channels"].values()
+            if "parts" in channel
+        ]
+        sends = sum(
+            rank["collectives"].get("send_recv", {"count": 0})["count"]
+            for rank in program.stats["ranks"]
+        )
+        made.append((results, types, sends, program.plan["collectives"]))
+    (results, types, sends, planned), (apart, before, more, counted) = made
+    assert {"f32", "i1", "bf16"} in types
+    assert all(len(each) == 1 for each in before)
+    assert sends < more
+    assert planned["send_recv"]["bytes"] == counted["send_recv"]["bytes"]
+    assert planned["send_recv"]["count"] < counted["send_recv"]["count"]
+    for result, same, wanted in zip(
+        results, apart, jax.jit(step)(w, x), strict=True
+    ):
+        np.testing.assert_array_equal(result, same)
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("first", [("replicate", 2), ("split", 2)])

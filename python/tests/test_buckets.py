@@ -119,7 +119,7 @@ def test_nothing_is_copied_that_has_a_place_in_the_bucket(
     assert kernels <= kernels_before
     assert copies <= copies_before + 7
     (whole,) = (
-        buffers[instruction["src"]]
+        buffers[instruction["src"][0]]
         for instruction in instructions
         if "start" in instruction
     )

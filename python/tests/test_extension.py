@@ -75,7 +75,7 @@ def write_product(path, dtype="f32", donated=False, arena_bytes=0):
 
     manifest = {
         "format": "whale",
-        "version": 10,
+        "version": 11,
         "target": "cpu",
         "name": "product",
         "ranks": [

@@ -219,6 +219,18 @@ protected:
   static const std::vector<void *> &addressesOf(const BufferTable &table) {
     return table.addresses;
   }
+  /// By part of the channel.
+  static std::vector<PartBuffers> buffersOf(const Start &start,
+                                            const BufferTable &table) {
+    std::vector<PartBuffers> buffers;
+    buffers.reserve(start.parts.size());
+    auto at = [&](std::optional<BufferIndex> index) {
+      return index ? table.addresses[*index] : nullptr;
+    };
+    for (const Start::Ends &part : start.parts)
+      buffers.push_back({at(part.src), at(part.dst)});
+    return buffers;
+  }
 };
 
 /// The threads of a rank on the processor, and what its operations use in turn:

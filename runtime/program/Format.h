@@ -22,6 +22,7 @@ namespace whale::runtime {
 using format::BufferIndex;
 using format::BufferInfo;
 using format::Cell;
+using format::ChannelPart;
 using format::Collective;
 using format::Convolution;
 using format::Epilogue;

@@ -67,9 +67,9 @@ public:
   void dropChannels(int64_t added) override {
     transport.dropChannels(added + first);
   }
-  Ticket start(int64_t rank, int64_t channel, const void *src,
-               void *dst) override {
-    return transport.start(rank, first + channel, src, dst);
+  Ticket start(int64_t rank, int64_t channel,
+               std::span<const PartBuffers> parts) override {
+    return transport.start(rank, first + channel, parts);
   }
   Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
                        std::span<const RankMessage> receives) override {

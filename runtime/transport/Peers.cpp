@@ -19,13 +19,14 @@ std::vector<int64_t> peersOf(const Collective &collective, int64_t rank) {
     for (const Group &group : collective.groups)
       if (std::ranges::count(group, rank))
         peers.insert(group.begin(), group.end());
-  for (const auto &[receiver, cells] : collective.cells)
-    for (const Cell &cell : *cells)
-      for (const Cell::Contribution &from : cell.from)
-        if (receiver == rank)
-          peers.insert(from.peer);
-        else if (from.peer == rank)
-          peers.insert(receiver);
+  for (const ChannelPart &part : collective.parts)
+    for (const auto &[receiver, cells] : part.cells)
+      for (const Cell &cell : *cells)
+        for (const Cell::Contribution &from : cell.from)
+          if (receiver == rank)
+            peers.insert(from.peer);
+          else if (from.peer == rank)
+            peers.insert(receiver);
   peers.erase(rank);
   return {peers.begin(), peers.end()};
 }
@@ -36,8 +37,10 @@ static bool isListOfMessages(const Collective &collective) {
 
 std::vector<int64_t> receiversOf(const Collective &collective, int64_t rank) {
   std::set<int64_t> receivers;
-  if (isListOfMessages(collective))
-    for (const auto &[receiver, cells] : collective.cells)
+  if (!isListOfMessages(collective))
+    return {};
+  for (const ChannelPart &part : collective.parts)
+    for (const auto &[receiver, cells] : part.cells)
       for (const Cell &cell : *cells)
         for (const Cell::Contribution &from : cell.from)
           if (from.peer == rank && receiver != rank)
@@ -47,12 +50,14 @@ std::vector<int64_t> receiversOf(const Collective &collective, int64_t rank) {
 
 std::vector<int64_t> sendersOf(const Collective &collective, int64_t rank) {
   std::set<int64_t> senders;
-  auto cells = collective.cells.find(rank);
-  if (isListOfMessages(collective) && cells != collective.cells.end())
-    for (const Cell &cell : *cells->second)
-      for (const Cell::Contribution &from : cell.from)
-        if (from.peer != rank)
-          senders.insert(from.peer);
+  if (!isListOfMessages(collective))
+    return {};
+  for (const ChannelPart &part : collective.parts)
+    if (auto cells = part.cells.find(rank); cells != part.cells.end())
+      for (const Cell &cell : *cells->second)
+        for (const Cell::Contribution &from : cell.from)
+          if (from.peer != rank)
+            senders.insert(from.peer);
   return {senders.begin(), senders.end()};
 }
 

@@ -11,11 +11,11 @@
 // A rank has one queue of transfers, in the order of its starts. Its n-th start
 // of a channel meets the n-th starts of the ranks that it exchanges data with
 // there: the rest of its group in an all-reduce, else those that it reads from
-// and those that read from it. Its part of the transfer begins when all of them
-// have it at the head of their queues, so nothing is sent before its receive is
-// posted. It leaves the rank's queue when it is done: `dst` is complete and
-// nobody reads `src` any more. Ranks whose starts are parts of one total order
-// never wait for one another in a circle.
+// and those that read from it. For it the transfer begins when all of them have
+// it at the head of their queues, so nothing is sent before its receive is
+// posted. It leaves the rank's queue when it is done: each `dst` is complete
+// and nobody reads any `src` any more. Ranks whose starts are parts of one
+// total order never wait for one another in a circle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,6 +53,13 @@ struct RankMessage {
   int64_t bytes;
 };
 
+/// Where a rank has what it gives and takes of a part of a channel; null for
+/// nothing.
+struct PartBuffers {
+  const void *src = nullptr;
+  void *dst = nullptr;
+};
+
 /// One transfer of a rank.
 struct Ticket {
   /// `ofMessages` for one that has no channel.
@@ -77,18 +84,22 @@ public:
   /// thread.
   virtual void dropChannels(int64_t first) = 0;
 
-  /// Posts this rank's part of a channel and returns at once. Until it is done,
-  /// nobody else writes `src` and nobody else uses `dst`; they may be one
-  /// buffer in an all-reduce.
-  virtual Ticket start(int64_t rank, int64_t channel, const void *src,
-                       void *dst) = 0;
+  /// Posts this rank's transfer in a channel, with the buffers of each of its
+  /// parts, and returns at once. Until it is done, nobody else writes a `src`
+  /// and nobody else uses a `dst`; they may be one buffer in an all-reduce.
+  virtual Ticket start(int64_t rank, int64_t channel,
+                       std::span<const PartBuffers> parts) = 0;
+  /// The same in a channel of one part.
+  Ticket start(int64_t rank, int64_t channel, const void *src, void *dst) {
+    PartBuffers buffers{src, dst};
+    return start(rank, channel, {&buffers, 1});
+  }
 
   /// Posts messages as one transfer of the rank, for what no channel describes:
   /// the bytes are wherever they are. Both ends of two ranks' messages list
   /// them in one order, with the same sizes. All ranks that have any call it at
   /// the same place of their queues.
-  virtual Ticket startMessages(int64_t rank,
-                               std::span<const RankMessage> sends,
+  virtual Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
                                std::span<const RankMessage> receives) = 0;
 
   /// Whether the rank's part is done; only before the wait for it. Moves the

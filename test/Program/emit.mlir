@@ -32,7 +32,7 @@ module @step {
 
   // CHECK: "ranks": [0,1]
   // CHECK: {"rank_constant":{{\[\[}}0],[3]],"type":"i32[]"}
-  // CHECK: {"start":1,"src":{{[0-9]+}},"dst":{{[0-9]+}}}
+  // CHECK: {"start":1,"src":[{{[0-9]+}}],"dst":[{{[0-9]+}}]}
   // CHECK: "ranks": [2]
   // CHECK: {"rank_constant":{{\[\[}}6]],
 

@@ -11,7 +11,7 @@
 // the batch. It adds to its first operand in place: each run gets the sum as
 // operand 0 and as result.
 
-// CHECK: "version": 10
+// CHECK: "version": 11
 // CHECK: "functions": [
 // CHECK: "operands": 3,
 // CHECK: "results": 2,

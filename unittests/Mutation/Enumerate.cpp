@@ -36,19 +36,20 @@ enum class Stage : uint8_t { Open, Taken, Filled };
 /// What is the same in all states.
 struct Part {
   const Collective *channel;
-  std::optional<Range> src, dst;
+  std::vector<Step::Ends> ends;
   /// Whom it exchanges data with there, by rank and the part of that rank. Of
   /// an all-reduce it is the whole group, in its order.
   std::vector<std::pair<int64_t, size_t>> peers;
   /// Of those, who takes from it.
   std::vector<std::pair<int64_t, size_t>> readers;
-  /// What it fills; null in an all-reduce, and where it fills nothing.
-  const std::vector<Cell> *cells = nullptr;
+  /// What it fills, by part of the channel; null where that is nothing.
+  std::vector<const std::vector<Cell> *> cells;
+  bool hasCells = false;
   /// A local slice: only such ones before it hold it up, but it holds up all
   /// that are behind it.
   bool isLocal = false;
 
-  bool fills() const { return cells || channel->isAllReduce(); }
+  bool fills() const { return hasCells || channel->isAllReduce(); }
 };
 
 struct Rank {
@@ -160,21 +161,28 @@ void Enumerator::addPart(Rank &rank, int64_t number, const Step &step) {
   uses[number][step.channel].push_back(rank.parts.size());
   Part &part = rank.parts.emplace_back();
   part.channel = program.channels.at(step.channel).get();
-  part.src = step.src;
-  part.dst = step.dst;
-  auto cells = part.channel->cells.find(number);
-  if (cells != part.channel->cells.end() && !cells->second->empty())
-    part.cells = cells->second.get();
+  part.ends = step.ends;
+  for (const ChannelPart &tensor : part.channel->parts) {
+    auto cells = tensor.cells.find(number);
+    bool fills = cells != tensor.cells.end() && !cells->second->empty();
+    part.cells.push_back(fills ? cells->second.get() : nullptr);
+    part.hasCells |= fills;
+  }
 }
 
-static bool takesFrom(const Collective &channel, int64_t rank, int64_t from) {
-  auto cells = channel.cells.find(rank);
-  return cells != channel.cells.end() &&
+static bool takesFrom(const ChannelPart &tensor, int64_t rank, int64_t from) {
+  auto cells = tensor.cells.find(rank);
+  return cells != tensor.cells.end() &&
          std::ranges::any_of(*cells->second, [&](const Cell &cell) {
            return std::ranges::any_of(cell.from, [&](const auto &source) {
              return source.peer == from;
            });
          });
+}
+static bool takesFrom(const Collective &channel, int64_t rank, int64_t from) {
+  return std::ranges::any_of(channel.parts, [&](const ChannelPart &tensor) {
+    return takesFrom(tensor, rank, from);
+  });
 }
 
 void Enumerator::findPeers(int64_t number, Part &part, int64_t channelNumber,
@@ -210,19 +218,22 @@ void Enumerator::findPeers(int64_t number, Part &part, int64_t channelNumber,
 /// Whether buffers are given, and as large as the channel says.
 void Enumerator::checkSizes(int64_t number, const Part &part) {
   const Collective &channel = *part.channel;
-  auto isLike = [&](const std::optional<Range> &range,
-                    const std::map<int64_t, Shape> &shapes, int64_t rank) {
-    auto shape = shapes.find(rank);
-    return range && shape != shapes.end() &&
-           byteCount(channel.dtype, shape->second) == range->bytes();
-  };
-  if (part.fills() && !isLike(part.dst, channel.dstShapes, number))
-    outcomes.fault = "a receiver has no such buffer";
-  for (auto [peer, index] : part.peers) {
-    bool isSource = channel.isAllReduce() || takesFrom(channel, number, peer);
-    if (isSource &&
-        !isLike(ranks[peer].parts[index].src, channel.srcShapes, peer))
-      outcomes.fault = "a sender has no such buffer";
+  for (size_t i = 0; i < channel.parts.size(); ++i) {
+    const ChannelPart &tensor = channel.parts[i];
+    auto isLike = [&](const std::optional<Range> &range,
+                      const std::map<int64_t, Shape> &shapes, int64_t rank) {
+      auto shape = shapes.find(rank);
+      return range && shape != shapes.end() &&
+             byteCount(tensor.dtype, shape->second) == range->bytes();
+    };
+    bool isReduced = channel.isAllReduce();
+    if ((isReduced || part.cells[i]) &&
+        !isLike(part.ends[i].dst, tensor.dstShapes, number))
+      outcomes.fault = "a receiver has no such buffer";
+    for (auto [peer, index] : part.peers)
+      if ((isReduced || takesFrom(tensor, number, peer)) &&
+          !isLike(ranks[peer].parts[index].ends[i].src, tensor.srcShapes, peer))
+        outcomes.fault = "a sender has no such buffer";
   }
 }
 
@@ -279,7 +290,8 @@ bool Enumerator::mayMove(const State &state, int64_t rank, size_t index) const {
   case Stage::Open:
     return hasBegun(state, rank, index);
   case Stage::Taken:
-    return part.cells || std::ranges::all_of(part.peers, [&](const auto &peer) {
+    return part.hasCells ||
+           std::ranges::all_of(part.peers, [&](const auto &peer) {
              return state[peer.first].stages[peer.second] != Stage::Open;
            });
   case Stage::Filled:
@@ -293,8 +305,10 @@ bool Enumerator::overlapsOpen(const State &state, int64_t rank, Range range,
                               bool isWritten) const {
   for (size_t i = 0; i < state[rank].started; ++i) {
     const Part &part = ranks[rank].parts[i];
-    bool overlaps = (part.dst && part.dst->overlaps(range)) ||
-                    (isWritten && part.src && part.src->overlaps(range));
+    bool overlaps = std::ranges::any_of(part.ends, [&](const auto &ends) {
+      return (ends.dst && ends.dst->overlaps(range)) ||
+             (isWritten && ends.src && ends.src->overlaps(range));
+    });
     if (overlaps && !hasLeft(state, rank, i))
       return true;
   }
@@ -309,7 +323,9 @@ bool Enumerator::isUnnoticed(const State &state, int64_t rank) const {
   case Step::Wait:
     return true;
   case Step::Start:
-    return !step.dst || !overlapsOpen(state, rank, *step.dst, true);
+    return std::ranges::none_of(step.ends, [&](const auto &ends) {
+      return ends.dst && overlapsOpen(state, rank, *ends.dst, true);
+    });
   case Step::Compute:
   case Step::Copy:
     break;
@@ -340,66 +356,28 @@ void Enumerator::compute(RankState &state, const Step &step) {
                        Contents(combine({symbol, i}), step.writes[i].bytes()));
 }
 
-/// Calls `use` with the rows of bytes of a box.
-template <typename Use>
-static void forEachRow(const Shape &shape, const Shape &start,
-                       const Shape &size, int64_t elementBytes, Use use) {
-  if (elementCount(size) == 0)
-    return;
-  size_t rank = shape.size();
-  Shape index(rank, 0);
-  int64_t rowBytes = elementBytes * (rank ? size[rank - 1] : 1);
-  while (true) {
-    int64_t place = 0;
-    for (size_t i = 0; i < rank; ++i)
-      place = place * shape[i] + start[i] + index[i];
-    use(Range{place * elementBytes, place * elementBytes + rowBytes});
-    size_t i = rank ? rank - 1 : 0;
-    for (; i > 0; --i) {
-      if (++index[i - 1] < size[i - 1])
-        break;
-      index[i - 1] = 0;
-    }
-    if (i == 0)
-      return;
-  }
-}
-
-static Contents readBox(const Contents &memory, int64_t begin,
-                        const Shape &shape, const Shape &start,
-                        const Shape &size, int64_t elementBytes) {
-  Contents contents;
-  forEachRow(shape, start, size, elementBytes, [&](Range row) {
-    contents.append(memory.read({begin + row.begin, begin + row.end}));
-  });
-  return contents;
-}
-
-static void writeBox(Contents &memory, int64_t begin, const Shape &shape,
-                     const Shape &start, const Shape &size,
-                     int64_t elementBytes, const Contents &contents) {
-  int64_t done = 0;
-  forEachRow(shape, start, size, elementBytes, [&](Range row) {
-    memory.write(begin + row.begin, contents.read({done, done + row.bytes()}));
-    done += row.bytes();
-  });
-}
-
 /// A transfer may fill its destination with anything before it is complete,
 /// unless it or an earlier one is still to use what is there.
 void Enumerator::spoil(State &state, int64_t rank, const Part &part) {
-  if (!part.dst || (part.src && part.src->overlaps(*part.dst)) ||
-      overlapsOpen(state, rank, *part.dst, true))
-    return;
   const Collective &channel = *part.channel;
   Contents &memory = state[rank].memory;
-  if (channel.isAllReduce())
-    memory.write(part.dst->begin, Contents(garbage, part.dst->bytes()));
-  else if (part.cells)
-    for (const Cell &cell : *part.cells)
-      writeBox(memory, part.dst->begin, channel.dstShapes.at(rank),
-               cell.dstStart, cell.size, byteSize(channel.dtype),
-               Contents(garbage, byteCount(channel.dtype, cell.size)));
+  for (size_t i = 0; i < channel.parts.size(); ++i) {
+    const ChannelPart &tensor = channel.parts[i];
+    const std::optional<Range> &dst = part.ends[i].dst;
+    auto isSent = [&](const auto &ends) {
+      return ends.src && ends.src->overlaps(*dst);
+    };
+    if (!dst || std::ranges::any_of(part.ends, isSent) ||
+        overlapsOpen(state, rank, *dst, true))
+      continue;
+    if (channel.isAllReduce())
+      memory.write(dst->begin, Contents(garbage, dst->bytes()));
+    else if (part.cells[i])
+      for (const Cell &cell : *part.cells[i])
+        writeBox(memory, dst->begin, tensor.dstShapes.at(rank), cell.dstStart,
+                 cell.size, byteSize(tensor.dtype),
+                 Contents(garbage, byteCount(tensor.dtype, cell.size)));
+  }
 }
 
 void Enumerator::take(State &state, int64_t rank, size_t index) {
@@ -407,27 +385,32 @@ void Enumerator::take(State &state, int64_t rank, size_t index) {
   const Collective &channel = *part.channel;
   RankState &self = state[rank];
   self.stages[index] = Stage::Taken;
-  if (!part.cells) {
-    self.taken[index] = {self.memory.read(*part.src)};
+  if (!part.hasCells) {
+    self.taken[index] = {self.memory.read(*part.ends.front().src)};
     return;
   }
-  for (const Cell &cell : *part.cells) {
+  auto takeCell = [&](size_t number, const Cell &cell) {
+    const ChannelPart &tensor = channel.parts[number];
     Contents contents;
     Symbol symbol = combine(
-        {static_cast<uint64_t>(channel.reduction.value_or(Reduction::Sum))});
+        {static_cast<uint64_t>(tensor.reduction.value_or(Reduction::Sum))});
     for (const Cell::Contribution &from : cell.from) {
       auto peer = std::ranges::find(
           part.peers, from.peer, [](const auto &entry) { return entry.first; });
-      contents = readBox(state[from.peer].memory,
-                         ranks[from.peer].parts[peer->second].src->begin,
-                         channel.srcShapes.at(from.peer), from.start, cell.size,
-                         byteSize(channel.dtype));
+      const Part &its = ranks[from.peer].parts[peer->second];
+      contents = readBox(state[from.peer].memory, its.ends[number].src->begin,
+                         tensor.srcShapes.at(from.peer), from.start, cell.size,
+                         byteSize(tensor.dtype));
       symbol = combine({symbol, contents.hash()});
     }
     if (cell.from.size() != 1)
-      contents = Contents(symbol, byteCount(channel.dtype, cell.size));
+      contents = Contents(symbol, byteCount(tensor.dtype, cell.size));
     self.taken[index].push_back(std::move(contents));
-  }
+  };
+  for (size_t i = 0; i < part.cells.size(); ++i)
+    if (part.cells[i])
+      for (const Cell &cell : *part.cells[i])
+        takeCell(i, cell);
 }
 
 void Enumerator::fill(State &state, int64_t rank, size_t index) {
@@ -435,16 +418,22 @@ void Enumerator::fill(State &state, int64_t rank, size_t index) {
   const Collective &channel = *part.channel;
   RankState &self = state[rank];
   if (channel.isAllReduce()) {
-    Symbol symbol = combine({static_cast<uint64_t>(*channel.reduction)});
+    Symbol symbol =
+        combine({static_cast<uint64_t>(*channel.parts.front().reduction)});
     for (auto [peer, peerIndex] : part.peers)
       symbol = combine({symbol, state[peer].taken[peerIndex][0].hash()});
-    self.memory.write(part.dst->begin, Contents(symbol, part.dst->bytes()));
+    const Range &dst = *part.ends.front().dst;
+    self.memory.write(dst.begin, Contents(symbol, dst.bytes()));
   } else {
-    for (size_t i = 0; i < part.cells->size(); ++i) {
-      const Cell &cell = (*part.cells)[i];
-      writeBox(self.memory, part.dst->begin, channel.dstShapes.at(rank),
-               cell.dstStart, cell.size, byteSize(channel.dtype),
-               self.taken[index][i]);
+    size_t next = 0;
+    for (size_t i = 0; i < part.cells.size(); ++i) {
+      if (!part.cells[i])
+        continue;
+      const ChannelPart &tensor = channel.parts[i];
+      for (const Cell &cell : *part.cells[i])
+        writeBox(self.memory, part.ends[i].dst->begin,
+                 tensor.dstShapes.at(rank), cell.dstStart, cell.size,
+                 byteSize(tensor.dtype), self.taken[index][next++]);
     }
     self.taken[index].clear();
   }

@@ -103,21 +103,21 @@ private:
                   const std::map<int64_t, int64_t> &sources) {
     Collective channel;
     channel.kind = std::move(kind);
-    channel.dtype = DType::F32;
+    channel.parts[0].dtype = DType::F32;
     channel.participants = {0, 1};
     if (number != own)
       channel.groups.insert({0, 1});
     if (channel.isAllReduce())
-      channel.reduction = Reduction::Sum;
+      channel.parts[0].reduction = Reduction::Sum;
     for (auto [receiver, sender] : sources)
-      channel.cells[receiver] = std::make_shared<std::vector<Cell>>(
+      channel.parts[0].cells[receiver] = std::make_shared<std::vector<Cell>>(
           1, Cell{{0}, {elements}, {{sender, {0}}}});
     for (int64_t rank = 0; rank < 2; ++rank) {
       bool receives = channel.isAllReduce() || sources.contains(rank);
       if (receives)
-        channel.dstShapes[rank] = {elements};
+        channel.parts[0].dstShapes[rank] = {elements};
       if (channel.isAllReduce() || !receives || sources.at(rank) == rank)
-        channel.srcShapes[rank] = {elements};
+        channel.parts[0].srcShapes[rank] = {elements};
     }
     program.channels[number] = std::make_shared<Collective>(std::move(channel));
   }
@@ -130,6 +130,29 @@ TEST(Enumerate, OneResultWhereAllIsWaitedFor) {
   small.copy(1, 1, result);
   EXPECT_TRUE(small.run().isOne());
   EXPECT_TRUE(small.run({.isReduced = false}).isOne());
+}
+
+/// One part goes there and one back, at one time.
+TEST(Enumerate, SeveralParts) {
+  for (bool isDropped : {false, true}) {
+    Small small;
+    constexpr int64_t both = 4;
+    Collective channel = *small.program.channels.at(there);
+    channel.parts.push_back(small.program.channels.at(back)->parts.front());
+    small.program.channels[both] = std::make_shared<Collective>(channel);
+    for (size_t rank : {0, 1}) {
+      small.copy(rank, given, 0);
+      Start start = {both, small.starts[rank]++, std::vector<Start::Ends>(2)};
+      start.parts[rank].src = 0;
+      start.parts[1 - rank].dst = 1;
+      small.list(rank).push_back({.operation = start});
+      if (!isDropped || rank == 1)
+        small.wait(rank, 0);
+      small.copy(rank, 1, result);
+    }
+    EXPECT_EQ(small.run().isOne(), !isDropped);
+    EXPECT_EQ(refusal(small.finish()).empty(), !isDropped);
+  }
 }
 
 TEST(Enumerate, DroppedWait) {

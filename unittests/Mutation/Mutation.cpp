@@ -52,6 +52,12 @@ using List = std::vector<Instruction>;
 const Start *startOf(const Instruction &instruction) {
   return std::get_if<Start>(&instruction.operation);
 }
+bool hasSide(const Start &start,
+             std::optional<BufferIndex> Start::Ends::*side) {
+  return std::ranges::any_of(start.parts, [&](const Start::Ends &part) {
+    return (part.*side).has_value();
+  });
+}
 bool isWait(const Instruction &instruction) {
   return std::holds_alternative<Wait>(instruction.operation);
 }
@@ -215,11 +221,13 @@ bool Mutator::shift(RankClass &rankClass) {
 bool Mutator::swap(List &list, bool isExchange) {
   auto sends = [](const Instruction &instruction) {
     const Start *start = startOf(instruction);
-    return start && start->src && !start->dst;
+    return start && hasSide(*start, &Start::Ends::src) &&
+           !hasSide(*start, &Start::Ends::dst);
   };
   auto receives = [](const Instruction &instruction) {
     const Start *start = startOf(instruction);
-    return start && !start->src && start->dst;
+    return start && !hasSide(*start, &Start::Ends::src) &&
+           hasSide(*start, &Start::Ends::dst);
   };
   std::vector<size_t> first =
       isExchange ? find(list, sends) : find(list, startOf);
@@ -303,14 +311,14 @@ static Collective makeLocalCopy(const std::vector<int64_t> &ranks,
                                 const BufferInfo &buffer, bool isAtOnce) {
   Collective channel;
   channel.kind = isAtOnce ? "local_slice" : "send_recv";
-  channel.dtype = buffer.dtype;
+  ChannelPart &part = channel.parts.front();
+  part.dtype = buffer.dtype;
   channel.participants = ranks;
   Shape zeros(buffer.shape.size(), 0);
   for (int64_t rank : ranks) {
     Cell cell{zeros, buffer.shape, {{rank, zeros}}};
-    channel.cells[rank] =
-        std::make_shared<std::vector<Cell>>(1, std::move(cell));
-    channel.srcShapes[rank] = channel.dstShapes[rank] = buffer.shape;
+    part.cells[rank] = std::make_shared<std::vector<Cell>>(1, std::move(cell));
+    part.srcShapes[rank] = part.dstShapes[rank] = buffer.shape;
   }
   return channel;
 }
@@ -336,7 +344,7 @@ bool Mutator::putOff(RankClass &rankClass, List &list) {
   std::vector<int64_t> transfers;
   findStarts(rankClass.instructions, transfers);
   auto transfer = static_cast<int64_t>(transfers.size());
-  list[place].operation = Start{channel, transfer, copy.src, copy.dst};
+  list[place].operation = Start{channel, transfer, {{copy.src, copy.dst}}};
   size_t behind = place + 1 + pick(std::min<size_t>(list.size() - place, 4));
   list.insert(list.begin() + static_cast<ptrdiff_t>(behind),
               {.operation = Wait{transfer}});

@@ -311,10 +311,13 @@ void Expander::expand(const List &list, const Places &at) {
       step.kind = Step::Start;
       step.transfer = starts++;
       step.channel = start->channel;
-      if (start->src)
-        step.src = at(*start->src);
-      if (start->dst)
-        step.dst = at(*start->dst);
+      for (const format::Start::Ends &part : start->parts) {
+        Step::Ends &ends = step.ends.emplace_back();
+        if (part.src)
+          ends.src = at(*part.src);
+        if (part.dst)
+          ends.dst = at(*part.dst);
+      }
     } else if (const auto *wait = std::get_if<format::Wait>(&operation)) {
       auto it = transfers.find(wait->transfer);
       Step &step = steps.emplace_back();

@@ -36,7 +36,11 @@ struct Step {
   /// Start: how many are before it. Wait: which start it is for, the last one
   /// of the transfer before it.
   int64_t transfer = 0, channel = 0;
-  std::optional<Range> src, dst;
+  /// By part of the channel.
+  struct Ends {
+    std::optional<Range> src, dst;
+  };
+  std::vector<Ends> ends;
 };
 
 /// A rank's memory is one row of blocks: the arena, its part of each argument,

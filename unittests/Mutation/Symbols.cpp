@@ -81,4 +81,50 @@ Symbol Contents::hash() const {
   return hash;
 }
 
+/// Calls `use` with the rows of bytes of a box.
+template <typename Use>
+static void forEachRow(const format::Shape &shape, const format::Shape &start,
+                       const format::Shape &size, int64_t elementBytes,
+                       Use use) {
+  if (format::elementCount(size) == 0)
+    return;
+  size_t rank = shape.size();
+  format::Shape index(rank, 0);
+  int64_t rowBytes = elementBytes * (rank ? size[rank - 1] : 1);
+  while (true) {
+    int64_t place = 0;
+    for (size_t i = 0; i < rank; ++i)
+      place = place * shape[i] + start[i] + index[i];
+    use(Range{place * elementBytes, place * elementBytes + rowBytes});
+    size_t i = rank ? rank - 1 : 0;
+    for (; i > 0; --i) {
+      if (++index[i - 1] < size[i - 1])
+        break;
+      index[i - 1] = 0;
+    }
+    if (i == 0)
+      return;
+  }
+}
+
+Contents readBox(const Contents &memory, int64_t begin,
+                 const format::Shape &shape, const format::Shape &start,
+                 const format::Shape &size, int64_t elementBytes) {
+  Contents contents;
+  forEachRow(shape, start, size, elementBytes, [&](Range row) {
+    contents.append(memory.read({begin + row.begin, begin + row.end}));
+  });
+  return contents;
+}
+
+void writeBox(Contents &memory, int64_t begin, const format::Shape &shape,
+              const format::Shape &start, const format::Shape &size,
+              int64_t elementBytes, const Contents &contents) {
+  int64_t done = 0;
+  forEachRow(shape, start, size, elementBytes, [&](Range row) {
+    memory.write(begin + row.begin, contents.read({done, done + row.bytes()}));
+    done += row.bytes();
+  });
+}
+
 } // namespace whale::transfers

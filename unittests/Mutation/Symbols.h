@@ -9,6 +9,8 @@
 #ifndef WHALE_UNITTESTS_MUTATION_SYMBOLS_H
 #define WHALE_UNITTESTS_MUTATION_SYMBOLS_H
 
+#include "whale/ProgramFormat/Layout.h"
+
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
@@ -59,6 +61,15 @@ private:
   std::vector<Row> rows;
   int64_t size = 0;
 };
+
+/// What is in a box of a buffer of so many elements of `elementBytes`, which
+/// begins at `begin`; and the same put there.
+Contents readBox(const Contents &memory, int64_t begin,
+                 const format::Shape &shape, const format::Shape &start,
+                 const format::Shape &size, int64_t elementBytes);
+void writeBox(Contents &memory, int64_t begin, const format::Shape &shape,
+              const format::Shape &start, const format::Shape &size,
+              int64_t elementBytes, const Contents &contents);
 
 } // namespace whale::transfers
 

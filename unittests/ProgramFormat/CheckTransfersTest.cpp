@@ -200,7 +200,7 @@ TEST(CheckTransfers, SlicesOfOnesOwnAreAtOnce) {
   builder.wait(0, 1);
   builder.wait(0, 0);
   EXPECT_EQ(builder.fault(), "");
-  std::get<Start>(builder.list(0)[1].operation).src = 1;
+  std::get<Start>(builder.list(0)[1].operation).parts[0].src = 1;
   EXPECT_NE(builder.fault().find("reads what it receives"), std::string::npos);
 }
 
@@ -301,7 +301,7 @@ TEST(CheckTransfers, LoopsMayRunSeveralTimes) {
 TEST(CheckTransfers, LoopsThatExchangeDataAreTheSame) {
   using List = std::vector<Instruction>;
   auto transfer = [](int64_t number) {
-    return List{{.operation = Start{0, number, 1, 1}},
+    return List{{.operation = Start{0, number, {{1, 1}}}},
                 {.operation = Wait{number}}};
   };
   auto loop = [](List body, std::optional<int64_t> trips = {}) {

@@ -26,7 +26,7 @@ using nlohmann::json;
 namespace whale::format::test {
 
 json emptyManifest(size_t ranks) {
-  json root = {{"format", "whale"},  {"version", 10},
+  json root = {{"format", "whale"},  {"version", 11},
                {"target", "cpu"},    {"name", "test"},
                {"kernels", nullptr}, {"constants", nullptr}};
   json &rankClass = root["classes"][0];
@@ -140,7 +140,7 @@ json richManifest() {
         /*13*/ arenaBuffer(320, "f32", {1, 4, 4, 1}),
         /*14*/ arenaBuffer(384, "f32", {4, 4}),
     };
-    json gather = {{"start", 2}, {"src", 1}, {"dst", 3}};
+    json gather = {{"start", 2}, {"src", {1}}, {"dst", {3}}};
     if (c == 1)
       gather["dst"] = nullptr;
     cls["runs"] =
@@ -148,7 +148,7 @@ json richManifest() {
     cls["moments"] = json::array({{1, 2}});
     cls["instructions"] = {
         {{"kernel", "add"}, {"buffers", {0, 4, 7}}, {"extent", 16}},
-        {{"start", 1}, {"src", 7}, {"dst", 7}},
+        {{"start", 1}, {"src", {7}}, {"dst", {7}}},
         gather,
         {{"wait", 0}},
         {{"matmul", {7, 4, 8}},
@@ -191,25 +191,25 @@ json richManifest() {
   }
   json everyone = {0, 1, 2, 3};
   root["communicators"] = {everyone, {0, 2}, {1, 3}};
-  root["channels"]["1"] = {{"kind", "all_reduce"},
-                           {"dtype", "f32"},
-                           {"reduction", "sum"},
-                           {"participants", everyone},
-                           {"communicators", {1, 2}}};
+  root["channels"]["1"] = {
+      {"kind", "all_reduce"},
+      {"participants", everyone},
+      {"communicators", {1, 2}},
+      {"parts", json::array({{{"dtype", "f32"}, {"reduction", "sum"}}})}};
   json &channel = root["channels"]["2"];
   channel = {{"kind", "all_gather"},
-             {"dtype", "f32"},
-             {"reduction", nullptr},
              {"participants", everyone},
              {"communicators", json::array({0})}};
+  json &part = channel["parts"][0];
+  part = {{"dtype", "f32"}, {"reduction", nullptr}};
   for (int receiver = 0; receiver < 3; ++receiver)
     for (int peer = 0; peer < 4; ++peer)
-      channel["cells"][std::to_string(receiver)].push_back(
+      part["cells"][std::to_string(receiver)].push_back(
           {{"dst", {{peer, 0, 0}, {1, 2, 4}}}, {"from", {{peer, {0, 0, 0}}}}});
   for (int rank = 0; rank < 4; ++rank) {
-    channel["src_shapes"][std::to_string(rank)] = {1, 2, 4};
+    part["src_shapes"][std::to_string(rank)] = {1, 2, 4};
     if (rank < 3)
-      channel["dst_shapes"][std::to_string(rank)] = {4, 2, 4};
+      part["dst_shapes"][std::to_string(rank)] = {4, 2, 4};
   }
   return root;
 }

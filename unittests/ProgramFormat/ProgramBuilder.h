@@ -46,7 +46,7 @@ public:
   void start(size_t number, int64_t channel, std::optional<BufferIndex> src,
              std::optional<BufferIndex> dst) {
     list(number).push_back(
-        {.operation = Start{channel, starts[number]++, src, dst}});
+        {.operation = Start{channel, starts[number]++, {{src, dst}}}});
   }
   void wait(size_t number, int64_t transfer) {
     list(number).push_back({.operation = Wait{transfer}});

@@ -320,13 +320,13 @@ void Generator::addChannels() {
   for (int64_t described = pick(3); described > 0; --described) {
     bool gather = pick(2);
     Collective collective;
-    collective.dtype = gather ? DType::F32 : reducedType;
+    collective.parts[0].dtype = gather ? DType::F32 : reducedType;
     collective.participants = all;
     if (ranks > 1)
       collective.groups = {all};
     for (int64_t rank : all) {
-      collective.srcShapes[rank] = gather ? Shape{1, 6} : Shape{6};
-      collective.dstShapes[rank] = gather ? Shape{ranks, 6} : Shape{6};
+      collective.parts[0].srcShapes[rank] = gather ? Shape{1, 6} : Shape{6};
+      collective.parts[0].dstShapes[rank] = gather ? Shape{ranks, 6} : Shape{6};
     }
     if (gather) {
       collective.kind = "all_gather";
@@ -336,11 +336,11 @@ void Generator::addChannels() {
       Shared<std::vector<Cell>> shared =
           std::make_shared<std::vector<Cell>>(rows);
       for (int64_t rank : all)
-        collective.cells[rank] =
+        collective.parts[0].cells[rank] =
             pick(4) ? shared : std::make_shared<std::vector<Cell>>(rows);
     } else {
       collective.kind = "all_reduce";
-      collective.reduction = static_cast<Reduction>(
+      collective.parts[0].reduction = static_cast<Reduction>(
           reducedType == DType::F32 ? pick(4) : 4 + pick(2));
     }
     Shared<Collective> shared =
@@ -352,7 +352,7 @@ void Generator::addChannels() {
         auto [src, dst] = gather ? gathers[i] : reduces[i];
         auto transfer = static_cast<int64_t>(waits[i].size());
         program.classes[i].instructions.push_back(
-            {.operation = Start{number, transfer, src, dst}});
+            {.operation = Start{number, transfer, {{src, dst}}}});
         waits[i].push_back({.operation = Wait{transfer}});
       }
     }
@@ -509,11 +509,13 @@ TEST(WriteProgramTest, RanksAreReadWithoutTheOthers) {
         ASSERT_EQ(found.kind, whole.kind);
         ASSERT_EQ(found.participants, whole.participants);
         ASSERT_EQ(found.groups, whole.groups);
-        ASSERT_EQ(found.cells.size(), whole.cells.size());
+        ASSERT_EQ(found.parts[0].cells.size(), whole.parts[0].cells.size());
         auto at = static_cast<int64_t>(rank);
-        ASSERT_EQ(found.srcShapes.contains(at), whole.srcShapes.contains(at));
-        if (whole.dstShapes.contains(at))
-          ASSERT_EQ(found.dstShapes.at(at), whole.dstShapes.at(at));
+        ASSERT_EQ(found.parts[0].srcShapes.contains(at),
+                  whole.parts[0].srcShapes.contains(at));
+        if (whole.parts[0].dstShapes.contains(at))
+          ASSERT_EQ(found.parts[0].dstShapes.at(at),
+                    whole.parts[0].dstShapes.at(at));
       }
       // One more file for each channel that describes others, at most.
       ASSERT_LE(part.channels.size(), 2 * used.channels.size());
@@ -549,12 +551,12 @@ TEST(WriteProgramTest, AReferenceMayUseOtherBuffers) {
   for (json &rankClass : manifest["classes"]) {
     rankClass["buffers"].push_back(arenaBuffer(448, "f32", {16}));
     rankClass["instructions"].push_back(
-        {{"start", 7}, {"src", 15}, {"dst", 15}});
+        {{"start", 7}, {"src", {15}}, {"dst", {15}}});
     rankClass["instructions"].push_back({{"wait", 2}});
   }
   Program program = readProgram(manifest.dump(), "file");
-  EXPECT_EQ(program.channels.at(7)->dstShapes.at(0), Shape({16}));
-  EXPECT_EQ(program.channels.at(1)->dstShapes.at(0), Shape({4, 4}));
+  EXPECT_EQ(program.channels.at(7)->parts[0].dstShapes.at(0), Shape({16}));
+  EXPECT_EQ(program.channels.at(1)->parts[0].dstShapes.at(0), Shape({4, 4}));
   EXPECT_EQ(readProgram(writeProgram(program).manifest, "written"), program);
 }
 

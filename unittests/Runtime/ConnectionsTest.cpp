@@ -39,7 +39,7 @@ TEST(Connections, ARankWaitsInChannelsOfTheHostAlone) {
   };
   EXPECT_EQ(awaited(Wait{0, 0}), std::nullopt);
   EXPECT_EQ(awaited(Wait{0, 1}), 1);
-  EXPECT_EQ(awaited(Start{0, 1, {}, {}}), std::nullopt);
+  EXPECT_EQ(awaited(Start{0, 1}), std::nullopt);
 }
 
 TEST(Connections, RanksOnTheProcessorHaveNoGpu) {
@@ -80,7 +80,8 @@ TEST(Connections, ARankWaitsForPeersAlone) {
   Collective collective;
   collective.kind = "send_recv";
   collective.groups = {{0, 1, 2, 3}};
-  collective.cells = {{0, from({0})}, {2, from({0})}, {3, from({1, 0})}};
+  collective.parts[0].cells = {
+      {0, from({0})}, {2, from({0})}, {3, from({1, 0})}};
   EXPECT_EQ(peersOf(collective, 0), (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(peersOf(collective, 1), (std::vector<int64_t>{3}));
   EXPECT_EQ(peersOf(collective, 2), (std::vector<int64_t>{0}));

@@ -491,8 +491,8 @@ TEST(CudaDevice, ARankStaysNearItsGpu) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       EXPECT_LT(launched, 1024);
     }
-    Start start = {0, 0, {}, {}};
-    (rank == 1 ? start.src : start.dst) = 0;
+    Start start = {0, 0};
+    (rank == 1 ? start.parts[0].src : start.parts[0].dst) = 0;
     device.start(communication, start, table);
     device.waitFor(compute, 0);
     for (int i = 0; rank == 0 && i < launches; ++i, ++launched)
@@ -507,7 +507,7 @@ TEST(CudaDevice, ARankStaysNearItsGpu) {
 /// has what rank 0 sends it through the host.
 TEST(CudaDevice, WhoWaitsForItsGpuHasSentWhatOthersWaitFor) {
   Collective staged = makeCollective("all_reduce", {1, 0});
-  staged.dtype = DType::F8E4M3FN;
+  staged.parts[0].dtype = DType::F8E4M3FN;
   for (uint64_t seed = 0; seed < 4; ++seed) {
     std::unique_ptr<NcclTransport> nccl;
     Devices all(onMachine({.seed = seed}, &nccl), 2, {staged, makeSend(1, 0)});
@@ -518,8 +518,8 @@ TEST(CudaDevice, WhoWaitsForItsGpuHasSentWhatOthersWaitFor) {
     *memories[1].at(2) = 7;
     Outcome outcome = all.run([&](int64_t rank, Device &device) {
       const BufferTable &table = memories[rank].table;
-      Start first = {0, 0, 0, 1}, second = {1, 1, {}, {}};
-      (rank == 1 ? second.src : second.dst) = 2;
+      Start first = {0, 0, {{0, 1}}}, second = {1, 1};
+      (rank == 1 ? second.parts[0].src : second.parts[0].dst) = 2;
       device.start(communication, first, table);
       if (rank == 1)
         device.waitFor(compute, 0);

@@ -69,8 +69,9 @@ Exchange exchange(const MachineOptions &options, bool byNccl, int rounds) {
       device.wait(compute, device.record(communication));
       device.launch(compute, there, table);
       for (int64_t channel : {0, 1}) {
-        Start start = {channel, channel, {}, {}};
-        (channel == rank ? start.src : start.dst) = channel == rank ? 2 : 3;
+        Start start = {channel, channel};
+        (channel == rank ? start.parts[0].src : start.parts[0].dst) =
+            channel == rank ? 2 : 3;
         device.wait(communication, device.record(compute));
         device.start(communication, start, table);
       }

@@ -259,8 +259,8 @@ TEST_P(DeviceConformance, TransfersAreDoneWhereTheyAreWaitedFor) {
         // rank, and last on the other one.
         bool isSent = rank == 0;
         for (int64_t channel : {0, 1}) {
-          Start start = {channel, 0, {}, {}};
-          (isSent ? start.src : start.dst) = isSent ? 0 : 1;
+          Start start = {channel, 0};
+          (isSent ? start.parts[0].src : start.parts[0].dst) = isSent ? 0 : 1;
           device.wait(communication, device.record(compute));
           device.start(communication, start, table);
           device.waitFor(compute, 0);
@@ -287,8 +287,8 @@ TEST_P(DeviceConformance, TransfersAreWaitedForInAnyOrder) {
   Outcome outcome = all.run([&](int64_t rank, Device &device) {
     const BufferTable &table = memories[rank].table;
     for (int64_t i : {0, 1, 2}) {
-      Start start = {i, i, {}, {}};
-      (rank == 0 ? start.src : start.dst) = i;
+      Start start = {i, i};
+      (rank == 0 ? start.parts[0].src : start.parts[0].dst) = i;
       device.wait(communication, device.record(compute));
       device.start(communication, start, table);
     }
@@ -303,12 +303,42 @@ TEST_P(DeviceConformance, TransfersAreWaitedForInAnyOrder) {
   EXPECT_EQ(*memories[1].at(3), 7);
 }
 
+/// One part goes there and one back.
+TEST_P(DeviceConformance, TransfersHaveSeveralParts) {
+  Collective both = makeSend(0, 1);
+  both.parts.push_back(makeSend(1, 0).parts.front());
+  Devices all(GetParam(), 2, {both});
+  std::vector<Integers> memories;
+  for (const auto &device : all.devices)
+    memories.emplace_back(*device, 2, 1);
+  KernelLaunch add = kernel(addOne, {1, 0}, 1);
+  *memories[0].at(0) = 10;
+  *memories[1].at(0) = 20;
+  Outcome outcome = all.run([&](int64_t rank, Device &device) {
+    const BufferTable &table = memories[rank].table;
+    Start start = {0, 0, std::vector<Start::Ends>(2)};
+    start.parts[rank].src = 0;
+    start.parts[1 - rank].dst = 1;
+    for (int round = 0; round < 3; ++round) {
+      device.wait(communication, device.record(compute));
+      device.start(communication, start, table);
+      Traffic traffic = device.waitFor(compute, 0);
+      EXPECT_EQ(traffic.sent, 4);
+      EXPECT_EQ(traffic.received, 4);
+      device.launch(compute, add, table);
+    }
+  });
+  EXPECT_EQ(outcome, Outcome());
+  EXPECT_EQ(*memories[0].at(0), 23);
+  EXPECT_EQ(*memories[1].at(0), 13);
+}
+
 TEST_P(DeviceConformance, ReductionsMayBeInPlace) {
   constexpr int64_t ranks = 3;
   Collective sum = makeCollective("all_reduce", {2, 2, 2});
   ASSERT_TRUE(sum.isAllReduce());
-  int64_t length = elementCount(sum.dstShapes.at(0));
-  ASSERT_EQ(sum.dtype, DType::I32);
+  int64_t length = elementCount(sum.parts[0].dstShapes.at(0));
+  ASSERT_EQ(sum.parts[0].dtype, DType::I32);
   Devices all(GetParam(), ranks, {sum});
   std::vector<Integers> memories;
   for (const auto &device : all.devices)
@@ -316,7 +346,7 @@ TEST_P(DeviceConformance, ReductionsMayBeInPlace) {
   Outcome outcome = all.run([&](int64_t rank, Device &device) {
     for (int round = 0; round < 3; ++round) {
       device.wait(communication, device.record(compute));
-      device.start(communication, {0, 0, 0, 0}, memories[rank].table);
+      device.start(communication, {0, 0, {{0, 0}}}, memories[rank].table);
       device.waitFor(compute, 0);
     }
   });
@@ -345,7 +375,7 @@ TEST_P(DeviceConformance, AStoppedRunWaitsForNothing) {
   Outcome outcome = all.run([&](int64_t rank, Device &device) {
     if (rank == 1)
       throw Error("no receiver");
-    device.start(communication, {0, 0, 0, {}}, memories[0].table);
+    device.start(communication, {0, 0, {{0, {}}}}, memories[0].table);
     device.waitFor(compute, 0);
   });
   EXPECT_EQ(outcome, (Outcome{1, 1}));
@@ -357,7 +387,7 @@ TEST_P(DeviceConformance, RanksThatNeverMeetAreAnError) {
   for (const auto &device : all.devices)
     memories.emplace_back(*device, 1, 1);
   Outcome outcome = all.run([&](int64_t rank, Device &device) {
-    device.start(communication, {rank, 0, 0, {}}, memories[rank].table);
+    device.start(communication, {rank, 0, {{0, {}}}}, memories[rank].table);
     device.waitFor(compute, 0);
   });
   EXPECT_EQ(outcome.errors, 1);

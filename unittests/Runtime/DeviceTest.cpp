@@ -50,8 +50,8 @@ Race race(uint64_t seed) {
   Copy read = memories[0].copy(0, 1), write = memories[0].copy(2, 0);
   all.run([&](int64_t rank, Device &device) {
     const BufferTable &table = memories[rank].table;
-    Start start = {0, 0, {}, {}};
-    (rank == 0 ? start.src : start.dst) = 0;
+    Start start = {0, 0};
+    (rank == 0 ? start.parts[0].src : start.parts[0].dst) = 0;
     device.wait(Queue::Communication, device.record(Queue::Compute));
     device.start(Queue::Communication, start, table);
     device.copy(Queue::Compute, read, table);

@@ -597,15 +597,15 @@ TEST_F(ExecutorTest, RefusesOtherVersionsAndTargets) {
   json root = emptyManifest(1);
   EXPECT_EQ(loadError(root), "");
   std::string file = (directory.path() / "manifest.json").string();
-  root["version"] = 11;
+  root["version"] = 12;
   EXPECT_EQ(loadError(root),
-            file + ": version: the program has version 11, this Whale reads "
-                   "version 10: it needs a newer Whale");
+            file + ": version: the program has version 12, this Whale reads "
+                   "version 11: it needs a newer Whale");
   root["version"] = 3;
   EXPECT_EQ(loadError(root),
             file + ": version: the program has version 3, this Whale reads "
-                   "version 10: compile it anew");
-  root["version"] = 10;
+                   "version 11: compile it anew");
+  root["version"] = 11;
   root["target"] = "none";
   EXPECT_NE(loadError(root).find("no code to run"), std::string::npos);
   EXPECT_THROW(Program::load("/nonexistent"), Error);

@@ -73,8 +73,8 @@ TEST(LinkTimesTest, OnlyGroupsTakeTime) {
   // Rank 0 sends 8 bytes to ranks 1 and 2, rank 3 takes its own.
   Collective channel = makeCollective("broadcast", {1, 1, 0});
   channel.participants.push_back(3);
-  channel.srcShapes[3] = channel.dstShapes[3] = {2};
-  channel.cells[3] = std::make_shared<std::vector<Cell>>(
+  channel.parts[0].srcShapes[3] = channel.parts[0].dstShapes[3] = {2};
+  channel.parts[0].cells[3] = std::make_shared<std::vector<Cell>>(
       std::vector<Cell>{{{0}, {2}, {{3, {0}}}}});
   auto seconds = linkSeconds(channel, slowNetwork());
   for (int64_t rank : {0, 1, 2})

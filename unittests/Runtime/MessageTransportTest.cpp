@@ -80,9 +80,10 @@ public:
     for (const auto &transport : transports)
       transport->dropChannels(first);
   }
-  Ticket start(int64_t rank, int64_t channel, const void *src,
-               void *dst) override {
-    return of(rank).start(rank, channel, src, dst);
+  using Transport::start;
+  Ticket start(int64_t rank, int64_t channel,
+               std::span<const PartBuffers> parts) override {
+    return of(rank).start(rank, channel, parts);
   }
   Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
                        std::span<const RankMessage> receives) override {

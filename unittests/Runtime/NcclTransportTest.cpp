@@ -154,8 +154,9 @@ public:
     return local->addChannels(channels, end);
   }
   void dropChannels(int64_t first) override { local->dropChannels(first); }
-  Ticket start(int64_t rank, int64_t channel, const void *src,
-               void *dst) override;
+  using Transport::start;
+  Ticket start(int64_t rank, int64_t channel,
+               std::span<const PartBuffers> parts) override;
   Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
                        std::span<const RankMessage> receives) override;
   bool test(int64_t rank, const Ticket &ticket) override {
@@ -194,8 +195,12 @@ public:
 private:
   struct Use {
     Ticket ticket;
-    void *src = nullptr, *dst = nullptr, *target = nullptr;
-    int64_t bytes = 0;
+    /// By part of the channel, on the GPU, and where what comes is wanted.
+    struct OfPart {
+      void *src = nullptr, *dst = nullptr, *target = nullptr;
+      int64_t bytes = 0;
+    };
+    std::vector<OfPart> parts;
     bool isDone = false;
     /// Messages on the GPU, and where those that come are wanted.
     std::vector<RankMessage> sends, receives;
@@ -215,8 +220,9 @@ private:
     return there;
   }
   bool take(int64_t rank, Use &use) {
-    if (use.dst && !use.isDone)
-      std::memcpy(use.target, use.dst, static_cast<size_t>(use.bytes));
+    for (const Use::OfPart &part : use.parts)
+      if (part.dst && !use.isDone)
+        std::memcpy(part.target, part.dst, static_cast<size_t>(part.bytes));
     for (size_t i = 0; i < use.receives.size(); ++i)
       std::memcpy(use.targets[i], use.receives[i].data,
                   static_cast<size_t>(use.receives[i].bytes));
@@ -225,10 +231,11 @@ private:
     return true;
   }
   static void release(cuda::Gpu &gpu, Use &use) {
-    for (void *memory : {use.src, use.dst == use.src ? nullptr : use.dst})
-      if (memory)
-        gpu.driver.memFree.function(cuda::addressOf(memory));
-    use.src = use.dst = nullptr;
+    for (const Use::OfPart &part : use.parts)
+      for (void *memory : {part.src, part.dst == part.src ? nullptr : part.dst})
+        if (memory)
+          gpu.driver.memFree.function(cuda::addressOf(memory));
+    use.parts.clear();
     for (std::vector<RankMessage> *list : {&use.sends, &use.receives}) {
       for (const RankMessage &message : *list)
         gpu.driver.memFree.function(cuda::addressOf(message.data));
@@ -252,32 +259,39 @@ private:
   std::unique_ptr<Transport> local;
 };
 
-Ticket OnMachine::start(int64_t rank, int64_t channel, const void *src,
-                        void *dst) {
+Ticket OnMachine::start(int64_t rank, int64_t channel,
+                        std::span<const PartBuffers> parts) {
   OfRank &its = ranks[rank];
   auto number = static_cast<int64_t>(its.uses.size());
   if (!inner->carries(channel)) {
-    Ticket ticket = local->start(rank, channel, src, dst);
+    Ticket ticket = local->start(rank, channel, parts);
     its.uses[number].ticket = ticket;
     return {channel, number};
   }
   ++count;
   its.gpu->attach();
   const Collective &collective = *program.channels.at(channel);
-  auto bytesOf = [&](const std::map<int64_t, whale::format::Shape> &shapes) {
-    auto it = shapes.find(rank);
-    return it == shapes.end()
-               ? 0
-               : elementCount(it->second) * byteSize(collective.dtype);
-  };
   Use &use = its.uses[number];
-  use.target = dst;
-  use.bytes = bytesOf(collective.dstShapes);
-  if (src)
-    use.src = bring(*its.gpu, src, bytesOf(collective.srcShapes));
-  if (dst)
-    use.dst = dst == src ? use.src : bring(*its.gpu, dst, use.bytes);
-  use.ticket = inner->start(rank, channel, use.src, use.dst);
+  std::vector<PartBuffers> there;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const ChannelPart &part = collective.parts[i];
+    auto [src, dst] = parts[i];
+    auto bytesOf = [&](const std::map<int64_t, whale::format::Shape> &shapes) {
+      auto it = shapes.find(rank);
+      return it == shapes.end()
+                 ? 0
+                 : elementCount(it->second) * byteSize(part.dtype);
+    };
+    Use::OfPart &own = use.parts.emplace_back();
+    own.target = dst;
+    own.bytes = bytesOf(part.dstShapes);
+    if (src)
+      own.src = bring(*its.gpu, src, bytesOf(part.srcShapes));
+    if (dst)
+      own.dst = dst == src ? own.src : bring(*its.gpu, dst, own.bytes);
+    there.push_back({own.src, own.dst});
+  }
+  use.ticket = inner->start(rank, channel, there);
   return {channel, number};
 }
 
@@ -331,7 +345,8 @@ const std::vector<Collective> &inTwoGroups() {
     Collective pair = all;
     pair.groups = {{0, 1}};
     pair.participants = {0, 1};
-    for (auto *shapes : {&pair.srcShapes, &pair.dstShapes})
+    ChannelPart &part = pair.parts.front();
+    for (auto *shapes : {&part.srcShapes, &part.dstShapes})
       shapes->erase(2);
     return std::vector<Collective>{all, pair};
   }();

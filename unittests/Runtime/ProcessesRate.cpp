@@ -85,7 +85,7 @@ static void measure(Job &job, const std::string &kind) {
   constexpr int64_t elements = bytes / 4;
   Collective channel = makeCollective(
       "all_reduce", std::vector<int64_t>(processes, elements / processes));
-  channel.dtype = DType::F32;
+  channel.parts[0].dtype = DType::F32;
   whale::format::Program program = programOf(processes, {channel});
   auto transport =
       withChannels(createMessageTransport(

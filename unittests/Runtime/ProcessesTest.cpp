@@ -62,19 +62,19 @@ void Process::check(const Scenario &scenario) {
   Channels added;
   added[0] = {std::make_shared<Collective>(scenario.channel)};
   int64_t channel = transport->addChannels(added, 1);
-  std::vector<Bytes> expected = scenario.inPlace ? scenario.src : scenario.dst;
-  apply(scenario.channel, scenario.src, expected);
-  std::vector<Bytes> src = scenario.src, dst = scenario.dst;
+  Scenario::Buffers expected = expectedOf(scenario);
+  Scenario::Buffers src = scenario.src, dst = scenario.dst;
   std::vector<std::thread> threads;
   // The channel may have fewer ranks.
-  for (size_t rank = 0; rank < src.size(); ++rank)
+  for (size_t rank = 0; rank < src.front().size(); ++rank)
     if (map.isLocal(rank))
       threads.emplace_back([&, rank] {
-        void *to = scenario.inPlace ? src[rank].data() : dst[rank].data();
+        std::vector<PartBuffers> parts = buffersOf(scenario, src, dst, rank);
         for (int i = scenario.inPlace; i < 2; ++i)
-          transport->wait(
-              rank, transport->start(rank, channel, src[rank].data(), to));
-        wrong += (scenario.inPlace ? src : dst)[rank] != expected[rank];
+          transport->wait(rank, transport->start(rank, channel, parts));
+        const Scenario::Buffers &made = scenario.inPlace ? src : dst;
+        for (size_t part = 0; part < made.size(); ++part)
+          wrong += made[part][rank] != expected[part][rank];
       });
   for (std::thread &thread : threads)
     thread.join();
@@ -92,6 +92,14 @@ void Process::checkAll() {
       check(randomScenario(random, dtype, reduction, /*groups=*/false));
       check(randomScenario(random, dtype, reduction, /*groups=*/true));
     }
+  }
+  for (int64_t parts = 2; parts <= 5; ++parts) {
+    std::vector<Scenario> list;
+    for (int64_t i = 0; i < parts; ++i)
+      list.push_back(randomScenario(
+          random, static_cast<DType>(random() % (int(DType::C128) + 1)),
+          std::nullopt, /*groups=*/false, ranks));
+    check(join(std::move(list)));
   }
   // More bytes than libraries send before the receiver asks for them.
   for (const char *kind : {"all_reduce", "all_gather", "reduce_scatter",

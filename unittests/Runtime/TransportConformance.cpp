@@ -70,19 +70,18 @@ const char *const kinds[] = {"all_reduce", "all_gather", "reduce_scatter",
 
 /// Runs a channel a few times on all its ranks and compares with the oracle.
 void check(Transport &transport, int64_t channel, const Scenario &given) {
-  auto ranks = static_cast<int64_t>(given.src.size());
-  std::vector<Bytes> expected = given.inPlace ? given.src : given.dst;
-  apply(given.channel, given.src, expected);
+  auto ranks = static_cast<int64_t>(given.src.front().size());
+  Scenario::Buffers expected = expectedOf(given);
   std::vector<Traffic> traffic(ranks);
   for (int round = 0; round < 2; ++round) {
-    std::vector<Bytes> src = given.src, dst = given.dst;
+    Scenario::Buffers src = given.src, dst = given.dst;
     EXPECT_EQ(runRanks(transport, ranks,
                        [&](int64_t rank) {
-                         void *to = given.inPlace ? src[rank].data()
-                                                  : dst[rank].data();
+                         std::vector<PartBuffers> parts =
+                             buffersOf(given, src, dst, rank);
                          for (int i = given.inPlace; i < 2; ++i)
-                           traffic[rank] = run(transport, rank, channel,
-                                               src[rank].data(), to);
+                           traffic[rank] = transport.wait(
+                               rank, transport.start(rank, channel, parts));
                        }),
               allWell);
     EXPECT_EQ(given.inPlace ? src : dst, expected);
@@ -99,7 +98,7 @@ void check(Transport &transport, int64_t channel, const Scenario &given) {
 void check(const TransportMaker &make, const std::vector<Scenario> &given) {
   std::map<size_t, std::vector<const Scenario *>> byRanks;
   for (const Scenario &scenario : given)
-    byRanks[scenario.src.size()].push_back(&scenario);
+    byRanks[scenario.src.front().size()].push_back(&scenario);
   for (const auto &[ranks, scenarios] : byRanks) {
     std::vector<Collective> channels;
     for (const Scenario *scenario : scenarios)
@@ -109,11 +108,13 @@ void check(const TransportMaker &make, const std::vector<Scenario> &given) {
     auto transport = make(program);
     for (size_t i = 0; i < scenarios.size(); ++i) {
       const Collective &channel = channels[i];
-      SCOPED_TRACE(
-          channel.kind + " of " + std::string(name(channel.dtype)) +
-          (channel.reduction
-               ? " reduced by " + std::to_string(int(*channel.reduction))
-               : ""));
+      std::string what = channel.kind;
+      for (const ChannelPart &part : channel.parts)
+        what += " of " + std::string(name(part.dtype)) +
+                (part.reduction
+                     ? " reduced by " + std::to_string(int(*part.reduction))
+                     : "");
+      SCOPED_TRACE(what);
       check(*transport, static_cast<int64_t>(i), *scenarios[i]);
     }
   }
@@ -137,6 +138,38 @@ TEST_P(TransportConformance, RandomCollectives) {
       add(dtype, reduction, true);
     }
   }
+  check(GetParam(), scenarios);
+}
+
+/// Of any types, some with reductions; in some, ranks give or take nothing.
+TEST_P(TransportConformance, SeveralPartsInAChannel) {
+  std::mt19937 random(5);
+  std::vector<Scenario> scenarios;
+  for (int i = 0; i < 40; ++i) {
+    int64_t ranks = 1 + random() % 6;
+    std::vector<Scenario> parts(2 + random() % 5);
+    for (Scenario &part : parts) {
+      auto dtype = static_cast<DType>(random() % (int(DType::C128) + 1));
+      bool isSum = random() % 2 && isAllowed(dtype, Reduction::Sum);
+      part = randomScenario(
+          random, dtype, isSum ? std::optional(Reduction::Sum) : std::nullopt,
+          /*groups=*/false, ranks);
+    }
+    scenarios.push_back(join(std::move(parts)));
+  }
+  // Large ones, and more small ones than a message takes.
+  auto add = [&](const char *kind,
+                 const std::vector<std::vector<int64_t>> &shares) {
+    std::vector<Scenario> parts;
+    for (const std::vector<int64_t> &each : shares) {
+      Collective channel = makeCollective(kind, each);
+      channel.parts[0].dtype = DType::C128;
+      parts.push_back(scenarioOf(random, channel, /*inPlace=*/false));
+    }
+    scenarios.push_back(join(std::move(parts)));
+  };
+  add("all_to_all", {{3, 0, 5}, {70, 1, 66}, {1, 1, 1}, {0, 0, 65}});
+  add("send_recv", std::vector<std::vector<int64_t>>(18, {4000, 10}));
   check(GetParam(), scenarios);
 }
 
@@ -343,10 +376,10 @@ TEST_P(DirectTransport, WhatARankTakesFromItselfKeepsItsTurn) {
   // Rank 1 hands on to itself what it has yet to receive.
   Collective own;
   own.kind = "send_recv";
-  own.dtype = DType::I32;
+  own.parts[0].dtype = DType::I32;
   own.participants = {1};
-  own.srcShapes[1] = own.dstShapes[1] = {1};
-  own.cells[1] = std::make_shared<std::vector<Cell>>(
+  own.parts[0].srcShapes[1] = own.parts[0].dstShapes[1] = {1};
+  own.parts[0].cells[1] = std::make_shared<std::vector<Cell>>(
       std::vector<Cell>{{{0}, {1}, {{1, {0}}}}});
   whale::format::Program program = programOf(2, {makeSend(0, 1), own});
   auto transport = GetParam()(program);

@@ -49,11 +49,11 @@ std::vector<Collective> randomChannels(std::mt19937 &random) {
     std::vector<int64_t> order = {0, 1, 2, 3, 4};
     std::shuffle(order.begin(), order.end(), random);
     Collective channel;
-    channel.dtype = DType::I32;
+    channel.parts[0].dtype = DType::I32;
     order.resize(2 + pick(random, ranks - 1));
     if (pick(random, 2)) {
       channel.kind = "all_reduce";
-      channel.reduction = Reduction::Sum;
+      channel.parts[0].reduction = Reduction::Sum;
       size_t middle = 1 + pick(random, static_cast<int64_t>(order.size()));
       for (Group group : {Group(order.begin(), order.begin() + middle),
                           Group(order.begin() + middle, order.end())})
@@ -71,7 +71,8 @@ std::vector<Collective> randomChannels(std::mt19937 &random) {
               order[pick(random, static_cast<int64_t>(order.size()))];
           cells.push_back({{at}, {1}, {{peer, {pick(random, 2)}}}});
         }
-        channel.cells[order[i]] = std::make_shared<std::vector<Cell>>(cells);
+        channel.parts[0].cells[order[i]] =
+            std::make_shared<std::vector<Cell>>(cells);
       }
     }
     std::sort(order.begin(), order.end());
@@ -79,7 +80,7 @@ std::vector<Collective> randomChannels(std::mt19937 &random) {
     if (!channel.isAllReduce())
       channel.groups = {order};
     for (int64_t rank : order)
-      channel.srcShapes[rank] = channel.dstShapes[rank] = {2};
+      channel.parts[0].srcShapes[rank] = channel.parts[0].dstShapes[rank] = {2};
     channels.push_back(std::move(channel));
   }
   return channels;
@@ -166,7 +167,7 @@ void runInOrder(const Schedule &schedule, Data &data) {
     std::vector<Bytes> sources;
     for (int64_t rank = 0; rank < ranks; ++rank)
       sources.push_back(sourceOf(data, i, rank));
-    apply(schedule.channels[schedule.transfers[i]], sources, data.dst[i]);
+    apply(schedule.channels[schedule.transfers[i]], 0, sources, data.dst[i]);
   }
 }
 
@@ -202,7 +203,7 @@ public:
         for (const auto &group : channel.groups)
           for (int64_t rank : group)
             peers[rank].insert(group.begin(), group.end());
-      for (const auto &[rank, cells] : channel.cells)
+      for (const auto &[rank, cells] : channel.parts[0].cells)
         for (const Cell &cell : *cells)
           for (const auto &from : cell.from) {
             peers[rank].insert(from.peer);

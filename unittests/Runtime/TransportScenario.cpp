@@ -93,11 +93,11 @@ static int64_t flatten(const Shape &index, const Shape &shape) {
   return flat;
 }
 
-static void reduceElement(const Collective &channel,
+static void reduceElement(const ChannelPart &part,
                           const std::vector<Bytes> &src,
                           std::span<const std::pair<int64_t, int64_t>> from,
                           uint8_t *out) {
-  dispatch(channel.dtype, [&]<typename T>() {
+  dispatch(part.dtype, [&]<typename T>() {
     auto at = [&](size_t i) {
       T value;
       std::memcpy(&value, &src[from[i].first][from[i].second * sizeof(T)],
@@ -109,7 +109,7 @@ static void reduceElement(const Collective &channel,
       if (from.size() > 1) {
         auto sum = Element<T>::load(at(0));
         for (size_t i = 1; i < from.size(); ++i)
-          sum = combine(*channel.reduction, sum, Element<T>::load(at(i)));
+          sum = combine(*part.reduction, sum, Element<T>::load(at(i)));
         result = Element<T>::store(sum);
       }
     }
@@ -131,18 +131,19 @@ static Groups reducedTogether(const Collective &channel) {
   return groups;
 }
 
-void apply(const Collective &channel, const std::vector<Bytes> &src,
-           std::vector<Bytes> &out) {
-  int64_t bytes = byteSize(channel.dtype);
+void apply(const Collective &channel, size_t number,
+           const std::vector<Bytes> &src, std::vector<Bytes> &out) {
+  const ChannelPart &part = channel.parts[number];
+  int64_t bytes = byteSize(part.dtype);
   for (const auto &group : reducedTogether(channel))
     for (int64_t rank : group)
-      for (int64_t i = 0; i < elementCount(channel.dstShapes.at(rank)); ++i) {
+      for (int64_t i = 0; i < elementCount(part.dstShapes.at(rank)); ++i) {
         std::vector<std::pair<int64_t, int64_t>> from;
         for (int64_t peer : group)
           from.emplace_back(peer, i);
-        reduceElement(channel, src, from, &out[rank][i * bytes]);
+        reduceElement(part, src, from, &out[rank][i * bytes]);
       }
-  for (const auto &[rank, cells] : channel.cells)
+  for (const auto &[rank, cells] : part.cells)
     for (const Cell &cell : *cells)
       for (int64_t i = 0; i < elementCount(cell.size); ++i) {
         Shape index(cell.size.size());
@@ -157,26 +158,27 @@ void apply(const Collective &channel, const std::vector<Bytes> &src,
         };
         std::vector<std::pair<int64_t, int64_t>> from;
         for (const auto &entry : cell.from)
-          from.emplace_back(
-              entry.peer,
-              flatten(shifted(entry.start), channel.srcShapes.at(entry.peer)));
-        int64_t to =
-            flatten(shifted(cell.dstStart), channel.dstShapes.at(rank));
-        reduceElement(channel, src, from, &out[rank][to * bytes]);
+          from.emplace_back(entry.peer, flatten(shifted(entry.start),
+                                                part.srcShapes.at(entry.peer)));
+        int64_t to = flatten(shifted(cell.dstStart), part.dstShapes.at(rank));
+        reduceElement(part, src, from, &out[rank][to * bytes]);
       }
 }
 
 Scenario randomScenario(std::mt19937 &random, DType dtype,
-                        std::optional<Reduction> reduction, bool groups) {
+                        std::optional<Reduction> reduction, bool groups,
+                        int64_t ranks) {
   auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
   Scenario scenario;
-  int64_t ranks = 1 + pick(8);
+  if (ranks == 0)
+    ranks = 1 + pick(8);
   Collective &channel = scenario.channel;
+  ChannelPart &part = channel.parts.front();
   channel.kind = groups ? "all_reduce" : "all_to_all";
-  channel.dtype = dtype;
-  channel.reduction = reduction;
-  scenario.src.resize(ranks);
-  scenario.dst.resize(ranks);
+  part.dtype = dtype;
+  part.reduction = reduction;
+  std::vector<Bytes> &src = scenario.src.emplace_back(ranks);
+  std::vector<Bytes> &dst = scenario.dst.emplace_back(ranks);
   for (int64_t rank = 0; rank < ranks; ++rank)
     channel.participants.push_back(rank);
   if (groups) {
@@ -190,9 +192,9 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
                                order.begin() + begin + size);
       Shape shape = {pick(4) ? pick(300) : 0};
       for (size_t i = begin; i < begin + size; ++i) {
-        channel.srcShapes[order[i]] = channel.dstShapes[order[i]] = shape;
-        scenario.src[order[i]] = randomElements(random, dtype, shape[0]);
-        scenario.dst[order[i]] = Bytes(shape[0] * byteSize(dtype), 1);
+        part.srcShapes[order[i]] = part.dstShapes[order[i]] = shape;
+        src[order[i]] = randomElements(random, dtype, shape[0]);
+        dst[order[i]] = Bytes(shape[0] * byteSize(dtype), 1);
       }
       begin += size;
     }
@@ -208,15 +210,15 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
       srcShape.push_back(1 + pick(9));
       dstShape.push_back(pick(10));
     }
-    channel.srcShapes[rank] = srcShape;
-    channel.dstShapes[rank] = dstShape;
-    scenario.src[rank] = randomElements(random, dtype, elementCount(srcShape));
-    scenario.dst[rank] = Bytes(elementCount(dstShape) * byteSize(dtype), 2);
+    part.srcShapes[rank] = srcShape;
+    part.dstShapes[rank] = dstShape;
+    src[rank] = randomElements(random, dtype, elementCount(srcShape));
+    dst[rank] = Bytes(elementCount(dstShape) * byteSize(dtype), 2);
   }
   for (int64_t rank = 0; rank < ranks; ++rank) {
     if (pick(5) == 0)
       continue;
-    const Shape &dstShape = channel.dstShapes[rank];
+    const Shape &dstShape = part.dstShapes[rank];
     int64_t end = dims ? dstShape[0] : 1, begin = 0;
     std::vector<Cell> cells;
     while (begin < end) {
@@ -234,17 +236,17 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
       // A box that every peer has room for.
       for (int64_t peer : peers)
         for (size_t d = 0; d < dims; ++d)
-          cell.size[d] = std::min(cell.size[d], channel.srcShapes[peer][d]);
+          cell.size[d] = std::min(cell.size[d], part.srcShapes[peer][d]);
       for (int64_t peer : peers) {
         Shape start;
         for (size_t d = 0; d < dims; ++d)
-          start.push_back(pick(channel.srcShapes[peer][d] - cell.size[d] + 1));
+          start.push_back(pick(part.srcShapes[peer][d] - cell.size[d] + 1));
         cell.from.push_back({peer, start});
       }
       begin += dims ? std::max<int64_t>(cell.size[0], 1) : 1;
       cells.push_back(std::move(cell));
     }
-    channel.cells[rank] = std::make_shared<std::vector<Cell>>(std::move(cells));
+    part.cells[rank] = std::make_shared<std::vector<Cell>>(std::move(cells));
   }
   return scenario;
 }
@@ -252,8 +254,9 @@ Scenario randomScenario(std::mt19937 &random, DType dtype,
 Collective makeCollective(const std::string &kind,
                           const std::vector<int64_t> &shares) {
   Collective channel;
+  ChannelPart &part = channel.parts.front();
   channel.kind = kind;
-  channel.dtype = DType::I32;
+  part.dtype = DType::I32;
   auto ranks = static_cast<int64_t>(shares.size());
   std::vector<int64_t> offsets;
   int64_t sum = 0;
@@ -263,7 +266,7 @@ Collective makeCollective(const std::string &kind,
     sum += shares[rank];
   }
   if (kind == "all_reduce" || kind == "reduce_scatter")
-    channel.reduction = Reduction::Sum;
+    part.reduction = Reduction::Sum;
   if (ranks > 1 && kind != "local_slice")
     channel.groups = {channel.participants};
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -304,22 +307,23 @@ Collective makeCollective(const std::string &kind,
       dst = {share};
       cells.push_back({{0}, {share}, {{rank, {offsets[rank]}}}});
     }
-    channel.srcShapes[rank] = src;
-    channel.dstShapes[rank] = dst;
+    part.srcShapes[rank] = src;
+    part.dstShapes[rank] = dst;
     if (!cells.empty())
-      channel.cells[rank] = std::make_shared<std::vector<Cell>>(cells);
+      part.cells[rank] = std::make_shared<std::vector<Cell>>(cells);
   }
   return channel;
 }
 
 Collective makeSend(int64_t from, int64_t to) {
   Collective channel;
+  ChannelPart &part = channel.parts.front();
   channel.kind = "send_recv";
-  channel.dtype = DType::I32;
+  part.dtype = DType::I32;
   channel.participants = {std::min(from, to), std::max(from, to)};
   channel.groups = {channel.participants};
-  channel.srcShapes[from] = channel.dstShapes[to] = {1};
-  channel.cells[to] = std::make_shared<std::vector<Cell>>(
+  part.srcShapes[from] = part.dstShapes[to] = {1};
+  part.cells[to] = std::make_shared<std::vector<Cell>>(
       std::vector<Cell>{{{0}, {1}, {{from, {0}}}}});
   return channel;
 }
@@ -331,14 +335,46 @@ Scenario scenarioOf(std::mt19937 &random, Collective channel, bool inPlace) {
     auto it = shapes.find(rank);
     return it == shapes.end() ? 0 : elementCount(it->second);
   };
-  for (int64_t rank = 0; rank <= channel.participants.back(); ++rank) {
-    scenario.src.push_back(randomElements(random, channel.dtype,
-                                          elements(channel.srcShapes, rank)));
-    scenario.dst.emplace_back(elements(channel.dstShapes, rank) *
-                              byteSize(channel.dtype));
+  for (const ChannelPart &part : channel.parts) {
+    std::vector<Bytes> &src = scenario.src.emplace_back();
+    std::vector<Bytes> &dst = scenario.dst.emplace_back();
+    for (int64_t rank = 0; rank <= channel.participants.back(); ++rank) {
+      src.push_back(
+          randomElements(random, part.dtype, elements(part.srcShapes, rank)));
+      dst.emplace_back(elements(part.dstShapes, rank) * byteSize(part.dtype));
+    }
   }
   scenario.channel = std::move(channel);
   return scenario;
+}
+
+Scenario join(std::vector<Scenario> scenarios) {
+  Scenario all = std::move(scenarios.front());
+  for (Scenario &next : std::span(scenarios).subspan(1)) {
+    all.channel.parts.push_back(std::move(next.channel.parts.front()));
+    all.src.push_back(std::move(next.src.front()));
+    all.dst.push_back(std::move(next.dst.front()));
+  }
+  return all;
+}
+
+Scenario::Buffers expectedOf(const Scenario &scenario) {
+  Scenario::Buffers out = scenario.inPlace ? scenario.src : scenario.dst;
+  for (size_t part = 0; part < out.size(); ++part)
+    apply(scenario.channel, part, scenario.src[part], out[part]);
+  return out;
+}
+
+std::vector<PartBuffers> buffersOf(const Scenario &scenario,
+                                   const Scenario::Buffers &src,
+                                   Scenario::Buffers &dst, int64_t rank) {
+  std::vector<PartBuffers> buffers;
+  for (size_t part = 0; part < src.size(); ++part) {
+    const uint8_t *from = src[part][rank].data();
+    buffers.push_back({from, scenario.inPlace ? const_cast<uint8_t *>(from)
+                                              : dst[part][rank].data()});
+  }
+  return buffers;
 }
 
 format::Program programOf(int64_t ranks, const std::vector<Collective> &list) {

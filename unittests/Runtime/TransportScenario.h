@@ -23,22 +23,35 @@ bool isAllowed(DType dtype, Reduction reduction);
 /// Small numbers that every type has, with different bits in each place.
 Bytes randomElements(std::mt19937 &random, DType dtype, int64_t count);
 
-/// What a collective makes of its sources, one element after the other; all by
-/// rank. `out` holds the destinations as they were before.
-void apply(const Collective &channel, const std::vector<Bytes> &src,
-           std::vector<Bytes> &out);
+/// What a collective makes of its sources of a part, one element after the
+/// other; all by rank. `out` holds the destinations as they were before.
+void apply(const Collective &channel, size_t part,
+           const std::vector<Bytes> &src, std::vector<Bytes> &out);
 
-/// A collective with its buffers by rank.
+/// A collective with its buffers, by part and rank.
 struct Scenario {
+  using Buffers = std::vector<std::vector<Bytes>>;
   Collective channel;
-  std::vector<Bytes> src, dst;
+  Buffers src, dst;
   /// An all-reduce whose destination is the source.
   bool inPlace = false;
 };
 
-/// Up to eight ranks, in groups or with cells between random boxes.
+/// Up to eight ranks, or so many, in groups or with cells between random boxes.
 Scenario randomScenario(std::mt19937 &random, DType dtype,
-                        std::optional<Reduction> reduction, bool groups);
+                        std::optional<Reduction> reduction, bool groups,
+                        int64_t ranks = 0);
+
+/// One of the parts of all, which are of the same ranks.
+Scenario join(std::vector<Scenario> scenarios);
+
+/// What all of a scenario's sources become.
+Scenario::Buffers expectedOf(const Scenario &scenario);
+/// The buffers of a rank, of which it receives into `dst`, or into `src` if it
+/// is in place.
+std::vector<PartBuffers> buffersOf(const Scenario &scenario,
+                                   const Scenario::Buffers &src,
+                                   Scenario::Buffers &dst, int64_t rank);
 
 /// A collective of a kind over as many ranks as there are shares: of what each
 /// holds of the shared dimension.

@@ -37,7 +37,7 @@ Instruction kernel(int64_t flops) {
   return {{}, flops, 0, format::Kernel{"k", {0}, 1}};
 }
 Instruction start(int64_t channel, int64_t transfer) {
-  return {{}, {}, {}, format::Start{channel, transfer, 0, 0}};
+  return {{}, {}, {}, format::Start{channel, transfer, {{0, 0}}}};
 }
 Instruction wait(int64_t transfer) {
   return {{}, {}, {}, format::Wait{transfer}};
@@ -46,12 +46,12 @@ Instruction wait(int64_t transfer) {
 format::Collective allReduce(format::Groups groups) {
   format::Collective channel;
   channel.kind = "all_reduce";
-  channel.dtype = format::DType::F32;
+  channel.parts[0].dtype = format::DType::F32;
   channel.groups = std::move(groups);
   for (const format::Group &group : channel.groups)
     for (int64_t rank : group) {
       channel.participants.push_back(rank);
-      channel.srcShapes[rank] = channel.dstShapes[rank] = {4};
+      channel.parts[0].srcShapes[rank] = channel.parts[0].dstShapes[rank] = {4};
     }
   return channel;
 }
@@ -209,9 +209,9 @@ TEST(ProgramModel, ACircleIsAnError) {
 TEST(ProgramModel, PricesOfChannels) {
   format::Collective gather;
   gather.kind = "all_gather";
-  gather.dtype = format::DType::BF16;
+  gather.parts[0].dtype = format::DType::BF16;
   gather.groups = {{0, 1}};
-  gather.srcShapes = {{0, {3}}, {1, {5}}};
+  gather.parts[0].srcShapes = {{0, {3}}, {1, {5}}};
   std::vector<Exchange> exchanges = exchangesOf(gather);
   ASSERT_EQ(exchanges.size(), 1u);
   EXPECT_EQ(exchanges[0].kind, Exchange::Kind::AllGather);
@@ -220,16 +220,16 @@ TEST(ProgramModel, PricesOfChannels) {
 
   // What is broadcast is in rank 1.
   gather.kind = "broadcast";
-  gather.srcShapes = {{1, {5}}};
+  gather.parts[0].srcShapes = {{1, {5}}};
   exchanges = exchangesOf(gather);
   EXPECT_EQ(exchanges[0].devices, (std::vector<int64_t>{1, 0}));
   EXPECT_EQ(sentBytes(exchanges[0]), 10);
 
   format::Collective send;
   send.kind = "send_recv";
-  send.dtype = format::DType::F32;
+  send.parts[0].dtype = format::DType::F32;
   send.groups = {{0, 2}};
-  send.cells[2] = std::make_shared<std::vector<format::Cell>>(
+  send.parts[0].cells[2] = std::make_shared<std::vector<format::Cell>>(
       std::vector<format::Cell>{{{0}, {3}, {{0, {0}}}},
                                 {{3}, {2}, {{0, {0}}}},
                                 {{5}, {1}, {{2, {0}}}}});
@@ -237,6 +237,13 @@ TEST(ProgramModel, PricesOfChannels) {
   ASSERT_EQ(exchanges.size(), 1u);
   ASSERT_EQ(exchanges[0].transfers.size(), 1u);
   EXPECT_EQ(exchanges[0].transfers[0].bytes, 20);
+
+  // What two ranks exchange of several parts is one message.
+  send.parts.push_back(send.parts.front());
+  send.parts[1].dtype = format::DType::F64;
+  exchanges = exchangesOf(send);
+  ASSERT_EQ(exchanges[0].transfers.size(), 1u);
+  EXPECT_EQ(exchanges[0].transfers[0].bytes, 60);
 
   send.kind = "local_slice";
   EXPECT_TRUE(exchangesOf(send).empty());

@@ -35,7 +35,7 @@
 namespace whale::format {
 
 /// The version that is written, and the only one that is read.
-inline constexpr int64_t formatVersion = 10;
+inline constexpr int64_t formatVersion = 11;
 
 /// A value with several owners: a large one is stored once, in memory and in
 /// the file. Compared by value.
@@ -163,14 +163,20 @@ struct Call {
   bool operator==(const Call &) const = default;
 };
 
-/// Starts the rank's part of a transfer on a channel. Until the matching wait,
-/// nothing may write `src`, and nothing may read or write `dst`.
+/// Starts a transfer of the rank on a channel. Until the matching wait, nothing
+/// may write a `src`, and nothing may read or write a `dst`.
 struct Start {
   int64_t channel = 0;
   /// Number of the transfer: the starts of a class are numbered from 0 in
   /// order.
   int64_t transfer = 0;
-  std::optional<BufferIndex> src, dst;
+  /// What the rank gives and takes of a part of the channel.
+  struct Ends {
+    std::optional<BufferIndex> src, dst;
+    bool operator==(const Ends &) const = default;
+  };
+  /// One for each of the channel's.
+  std::vector<Ends> parts = std::vector<Ends>(1);
   bool operator==(const Start &) const = default;
 };
 
@@ -296,16 +302,10 @@ struct LargerFirst {
 };
 using Groups = std::set<Group, LargerFirst>;
 
-/// The operation of a channel.
-struct Collective {
-  std::string kind;
+/// A tensor that moves in a channel.
+struct ChannelPart {
   DType dtype = {};
   std::optional<Reduction> reduction;
-  /// Ascending.
-  std::vector<int64_t> participants;
-  /// Disjoint. A participant exchanges data only with its group; one that is in
-  /// no group exchanges data with nobody.
-  Groups groups;
   /// By receiving rank; empty for an all-reduce.
   std::map<int64_t, Shared<std::vector<Cell>>> cells;
   /// By rank, the extents in which cells give positions: the buffer's own, or
@@ -313,6 +313,19 @@ struct Collective {
   /// not receive.
   std::map<int64_t, Shape> srcShapes;
   std::map<int64_t, Shape> dstShapes;
+  bool operator==(const ChannelPart &) const = default;
+};
+
+/// The operation of a channel.
+struct Collective {
+  std::string kind;
+  /// Ascending.
+  std::vector<int64_t> participants;
+  /// Disjoint. A participant exchanges data only with its group; one that is in
+  /// no group exchanges data with nobody.
+  Groups groups;
+  /// What moves at one time; one tensor in an all-reduce.
+  std::vector<ChannelPart> parts = std::vector<ChannelPart>(1);
 
   /// Whether the `dst` of each rank becomes the reduction of the `src` of all
   /// ranks of its group, in the group's order; all are equal whole buffers.

@@ -38,6 +38,7 @@ static void joinStarts(Block *block) {
     OperationState state(start->getLoc(), start->getName());
     state.addOperands(start->getOperands());
     state.addAttributes(start->getAttrs());
+    state.attributes.erase("with");
     state.addTypes(TypeRange(start->getResultTypes()).drop_back());
     Operation *op = builder.create(state);
     wait->replaceAllUsesWith(op->getResults());

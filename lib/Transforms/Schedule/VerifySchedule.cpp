@@ -15,7 +15,8 @@
 // classes that take part in it. Which one is taken first makes no difference,
 // as a transfer that can be taken stays so. Loops run twice, since an iteration
 // may wait for the one before; inner loops once in the second iteration, so
-// that the time does not double with each level. Costs O(operations).
+// that the time does not double with each level. Parts of one transfer start
+// together, and are waited for together. Costs O(operations).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,8 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Passes.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -120,6 +123,58 @@ static LogicalResult emitUnordered(ArrayRef<ClassStarts> classes,
   return diagnostic;
 }
 
+/// The channels of the parts behind the first one of each transfer that has
+/// several, by the first one's.
+using Parts = std::map<uint64_t, std::vector<uint64_t>>;
+
+/// Checks that the parts of transfers stand together in a block, and are in all
+/// classes the same.
+static LogicalResult verifyParts(Block &block, Parts &partsOf) {
+  for (auto it = block.begin(); it != block.end(); ++it) {
+    auto first = dyn_cast<CollectiveOp>(*it);
+    if (!first)
+      continue;
+    if (first.getWith())
+      return first.emitOpError("is a part of the transfer of channel ")
+             << *first.getWith() << ", which does not start before it";
+    std::vector<uint64_t> parts;
+    Operation *wait =
+        first.getToken() ? *first.getToken().user_begin() : nullptr;
+    for (auto next = std::next(it); next != block.end(); ++next) {
+      auto part = dyn_cast<CollectiveOp>(*next);
+      if (!part || part.getWith() != first.getChannel())
+        break;
+      if (part->getName() != first->getName() || !wait)
+        return part.emitOpError("is a part of another kind of transfer");
+      if (wait->getNextNode() != *part.getToken().user_begin())
+        return part.emitOpError("is not waited for together with the others of "
+                                "its transfer");
+      wait = wait->getNextNode();
+      parts.push_back(part.getChannel());
+      it = next;
+    }
+    auto [known, isNew] = partsOf.try_emplace(first.getChannel(), parts);
+    if (!isNew && known->second != parts)
+      return first.emitOpError("the transfer of channel ")
+             << int64_t(first.getChannel())
+             << " has other parts in another place";
+  }
+  return success();
+}
+
+static LogicalResult verifyParts(ArrayRef<ClassStarts> classes) {
+  Parts partsOf;
+  for (const ClassStarts &each : classes) {
+    WalkResult walk =
+        ScheduleOp(each.schedule).walk([&](Block *block) -> WalkResult {
+          return verifyParts(*block, partsOf);
+        });
+    if (walk.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
 namespace {
 
 struct VerifySchedulePass : impl::VerifyScheduleBase<VerifySchedulePass> {
@@ -139,6 +194,8 @@ struct VerifySchedulePass : impl::VerifyScheduleBase<VerifySchedulePass> {
         classes, [](const ClassStarts &each) { return each.isDone(); });
     if (blocked != classes.end() &&
         failed(emitUnordered(classes, channels, *blocked)))
+      return signalPassFailure();
+    if (failed(verifyParts(classes)))
       signalPassFailure();
   }
 };

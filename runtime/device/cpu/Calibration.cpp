@@ -299,11 +299,12 @@ static double measureCopies(Ranks &ranks) {
 static double measureMessage(int64_t bytes, int64_t times) {
   Collective channel;
   channel.kind = "send_recv";
-  channel.dtype = DType::I8;
   channel.participants = {0, 1};
   channel.groups = {{0, 1}};
-  channel.srcShapes[0] = channel.dstShapes[1] = {bytes};
-  channel.cells[1] = std::make_shared<std::vector<Cell>>(
+  ChannelPart &part = channel.parts.front();
+  part.dtype = DType::I8;
+  part.srcShapes[0] = part.dstShapes[1] = {bytes};
+  part.cells[1] = std::make_shared<std::vector<Cell>>(
       std::vector<Cell>{{{0}, {bytes}, {{0, {0}}}}});
   std::unique_ptr<Transport> transport = createLocalTransport(2);
   int64_t number = transport->addChannels(

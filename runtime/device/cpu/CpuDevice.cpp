@@ -131,10 +131,8 @@ public:
   void start(Queue, const Start &start, const BufferTable &table) override {
     auto number = static_cast<size_t>(start.transfer);
     tickets.resize(std::max(tickets.size(), number + 1));
-    const std::vector<void *> &memory = addressesOf(table);
-    tickets[number] = transport->start(
-        rank, start.channel, start.src ? memory[*start.src] : nullptr,
-        start.dst ? memory[*start.dst] : nullptr);
+    tickets[number] =
+        transport->start(rank, start.channel, buffersOf(start, table));
   }
   Traffic waitFor(Queue, int64_t transfer) override {
     return transport->wait(rank, tickets.at(static_cast<size_t>(transfer)));

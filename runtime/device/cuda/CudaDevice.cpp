@@ -347,15 +347,13 @@ void CudaDevice::start(Queue queue, const Start &start,
                        const BufferTable &table) {
   prepare();
   hasHostWork = true;
-  const std::vector<void *> &memory = addressesOf(table);
-  void *src = start.src ? memory[*start.src] : nullptr;
-  void *dst = start.dst ? memory[*start.dst] : nullptr;
+  std::vector<PartBuffers> parts = buffersOf(start, table);
   int64_t channel = ncclOffset + start.channel;
   if (!nccl || !nccl->carries(channel))
-    return transfers.start(start, src, dst, gpu->stream(queue));
+    return transfers.start(start, parts, gpu->stream(queue));
   if (queue != Queue::Communication)
     wait(Queue::Communication, record(queue));
-  tickets[start.transfer] = nccl->start(rank, channel, src, dst);
+  tickets[start.transfer] = nccl->start(rank, channel, parts);
   endOperation(Queue::Communication);
 }
 

@@ -33,39 +33,44 @@ void Transfers::reset() {
 }
 
 /// Whether cells give all elements of a rank's destination.
-static bool coversAll(const Collective &channel, int64_t rank,
-                      int64_t elements) {
-  auto cells = channel.cells.find(rank);
-  if (cells == channel.cells.end())
+static bool coversAll(const ChannelPart &part, int64_t rank, int64_t elements) {
+  auto cells = part.cells.find(rank);
+  if (cells == part.cells.end())
     return true;
   for (const Cell &cell : *cells->second)
     elements -= elementCount(cell.size);
   return elements == 0;
 }
 
-void Transfers::start(const Start &start, void *src, void *dst, Stream stream) {
+void Transfers::start(const Start &start, std::span<const PartBuffers> parts,
+                      Stream stream) {
   const Collective &channel = *program.channels.at(start.channel);
   auto elementsOf = [&](const std::map<int64_t, Shape> &shapes, bool isHere) {
     auto shape = shapes.find(rank);
     return isHere && shape != shapes.end() ? elementCount(shape->second) : 0;
   };
-  int64_t size = byteSize(channel.dtype);
-  int64_t srcBytes = elementsOf(channel.srcShapes, src) * size;
-  int64_t dstElements = elementsOf(channel.dstShapes, dst);
   Transfer &transfer = open.emplace_back();
   transfer.number = start.transfer;
   transfer.channel = start.channel;
-  transfer.dstBytes = dstElements * size;
-  transfer.target = dst;
   transfer.staged = takeEvent();
-  if (src) {
-    transfer.src = pool.take(srcBytes, gpu.copies);
-    gpu.copy(transfer.src->data, src, srcBytes, stream);
-  }
-  if (dst) {
-    transfer.dst = pool.take(transfer.dstBytes, gpu.copies);
-    if (!coversAll(channel, rank, dstElements))
-      gpu.copy(transfer.dst->data, dst, transfer.dstBytes, stream);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    auto [src, dst] = parts[i];
+    const ChannelPart &part = channel.parts[i];
+    int64_t size = byteSize(part.dtype);
+    int64_t srcBytes = elementsOf(part.srcShapes, src) * size;
+    int64_t dstElements = elementsOf(part.dstShapes, dst);
+    Staged &staged = transfer.parts.emplace_back();
+    staged.dstBytes = dstElements * size;
+    staged.target = dst;
+    if (src) {
+      staged.src = pool.take(srcBytes, gpu.copies);
+      gpu.copy(staged.src->data, src, srcBytes, stream);
+    }
+    if (dst) {
+      staged.dst = pool.take(staged.dstBytes, gpu.copies);
+      if (!coversAll(part, rank, dstElements))
+        gpu.copy(staged.dst->data, dst, staged.dstBytes, stream);
+    }
   }
   gpu.record(transfer.staged, stream);
   postReady();
@@ -75,8 +80,10 @@ void Transfers::post(Transfer &transfer) {
   auto dataOf = [](const PinnedPool::Block &block) {
     return block ? block->data : nullptr;
   };
-  transfer.ticket = transport->start(
-      rank, transfer.channel, dataOf(transfer.src), dataOf(transfer.dst));
+  std::vector<PartBuffers> parts;
+  for (const Staged &staged : transfer.parts)
+    parts.push_back({dataOf(staged.src), dataOf(staged.dst)});
+  transfer.ticket = transport->start(rank, transfer.channel, parts);
   transfer.isPosted = true;
 }
 
@@ -111,9 +118,11 @@ Traffic Transfers::waitFor(int64_t number, Stream stream) {
       post(*it);
     }
   Traffic traffic = transport->wait(rank, wanted->ticket);
-  if (wanted->dstBytes) {
+  if (std::ranges::any_of(wanted->parts, &Staged::dstBytes)) {
     gpu.wait(gpu.copies, wanted->staged);
-    gpu.copy(wanted->target, wanted->dst->data, wanted->dstBytes, gpu.copies);
+    for (const Staged &part : wanted->parts)
+      if (part.dstBytes)
+        gpu.copy(part.target, part.dst->data, part.dstBytes, gpu.copies);
     gpu.record(wanted->staged, gpu.copies);
     gpu.wait(stream, wanted->staged);
   }

@@ -29,7 +29,8 @@ public:
 
   /// Forgets those of a run that was stopped; no stream does anything.
   void reset();
-  void start(const Start &start, void *src, void *dst, Stream stream);
+  void start(const Start &start, std::span<const PartBuffers> parts,
+             Stream stream);
   /// Posts those whose data is there.
   void postReady();
   /// Moves those forward that are under way: others may wait for this rank's
@@ -41,11 +42,15 @@ public:
   Traffic waitFor(int64_t number, Stream stream);
 
 private:
-  struct Transfer {
-    int64_t number, channel;
+  /// Of one part of the channel.
+  struct Staged {
     PinnedPool::Block src, dst;
     void *target = nullptr;
     int64_t dstBytes = 0;
+  };
+  struct Transfer {
+    int64_t number, channel;
+    std::vector<Staged> parts;
     EventHandle staged = nullptr;
     bool isPosted = false;
     Ticket ticket;

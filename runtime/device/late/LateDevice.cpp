@@ -75,11 +75,8 @@ public:
 
   void start(Queue queue, const Start &start,
              const BufferTable &table) override {
-    const std::vector<void *> &memory = addressesOf(table);
     queues->start(rank, queue,
-                  {start.transfer, start.channel,
-                   start.src ? memory[*start.src] : nullptr,
-                   start.dst ? memory[*start.dst] : nullptr});
+                  {start.transfer, start.channel, buffersOf(start, table)});
   }
   Traffic waitFor(Queue, int64_t transfer) override {
     // The thread waits, and with it all that it puts anywhere later.

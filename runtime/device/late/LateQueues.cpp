@@ -92,25 +92,32 @@ void LateQueues::wait(int64_t rank, Queue queue, Event event) {
   line.waited = event.number;
 }
 
-void LateQueues::start(int64_t rank, Queue queue, const Start &start) {
+void LateQueues::start(int64_t rank, Queue queue, Start start) {
   Lock lock(mutex);
   Rank &self = ranks[rank];
   Transfer &transfer = self.transfers.emplace_back();
-  transfer.start = start;
-  const Collective &channel = *program.channels.at(start.channel);
-  auto bytesOf = [&](const std::map<int64_t, Shape> &shapes, const void *data) {
-    auto shape = shapes.find(rank);
-    if (!data || shape == shapes.end())
-      return int64_t(0);
-    return elementCount(shape->second) * byteSize(channel.dtype);
-  };
-  transfer.srcBytes = bytesOf(channel.srcShapes, start.src);
-  transfer.dstBytes = bytesOf(channel.dstShapes, start.dst);
+  transfer.start = std::move(start);
+  const Collective &channel = *program.channels.at(transfer.start.channel);
+  for (size_t i = 0; i < channel.parts.size(); ++i) {
+    const ChannelPart &part = channel.parts[i];
+    auto add = [&](const std::map<int64_t, Shape> &shapes, const void *data,
+                   std::vector<std::span<const char>> &list) {
+      auto shape = shapes.find(rank);
+      if (!data || shape == shapes.end())
+        return;
+      int64_t bytes = elementCount(shape->second) * byteSize(part.dtype);
+      if (bytes > 0)
+        list.emplace_back(static_cast<const char *>(data), bytes);
+    };
+    const PartBuffers &buffers = transfer.start.parts[i];
+    add(part.srcShapes, buffers.src, transfer.sent);
+    add(part.dstShapes, buffers.dst, transfer.received);
+  }
   transfer.postPriority = draw(self, /*isTransfer=*/true);
   transfer.movePriority = draw(self, /*isTransfer=*/true);
   transfer.place = self.line(Queue::Compute).put;
   Line &line = self.line(queue);
-  if (transfer.dstBytes)
+  if (!transfer.received.empty())
     self.spoils.push_back(
         {queue == Queue::Compute ? line.put : line.waited, &transfer});
   line.operations.push_back({nullptr, {}, &transfer});
@@ -300,7 +307,7 @@ void LateQueues::runNext(int64_t rank, Queue queue) {
     return;
   Transfer &transfer = *operation.transfer;
   const Start &start = transfer.start;
-  transfer.ticket = transport.start(rank, start.channel, start.src, start.dst);
+  transfer.ticket = transport.start(rank, start.channel, start.parts);
   transfer.isPosted = true;
 }
 
@@ -326,25 +333,24 @@ void LateQueues::end(int64_t rank, Transfer &transfer) {
 // Garbage
 //===----------------------------------------------------------------------===//
 
-static bool overlap(const void *a, int64_t aBytes, const void *b,
-                    int64_t bBytes) {
-  const char *x = static_cast<const char *>(a),
-             *y = static_cast<const char *>(b);
-  return aBytes && bBytes && x < y + bBytes && y < x + aBytes;
+using Ranges = std::vector<std::span<const char>>;
+static bool overlap(const Ranges &a, const Ranges &b) {
+  return std::ranges::any_of(a, [&](std::span<const char> x) {
+    return std::ranges::any_of(b, [&](std::span<const char> y) {
+      return x.data() < y.data() + y.size() && y.data() < x.data() + x.size();
+    });
+  });
 }
 
-/// Whether the destination holds what this transfer or an earlier one is still
+/// Whether a destination holds what this transfer or an earlier one is still
 /// to take, or to fill: the transfers of a rank go on one after the other.
 bool LateQueues::overlapsOpen(const Rank &rank,
                               const Transfer &transfer) const {
-  auto overlaps = [&](const void *data, int64_t bytes) {
-    return overlap(transfer.start.dst, transfer.dstBytes, data, bytes);
-  };
   for (const Transfer &other : rank.transfers) {
     bool isSame = &other == &transfer;
     if (!other.isDone &&
-        (overlaps(other.start.src, other.srcBytes) ||
-         (!isSame && overlaps(other.start.dst, other.dstBytes))))
+        (overlap(transfer.received, other.sent) ||
+         (!isSame && overlap(transfer.received, other.received))))
       return true;
     if (isSame)
       break;
@@ -358,20 +364,23 @@ void LateQueues::spoil(int64_t number) {
   for (; !rank.spoils.empty() && rank.spoils.front().after <= done;
        rank.spoils.pop_front()) {
     const Transfer &transfer = *rank.spoils.front().transfer;
-    if (!transfer.isPosted && !overlapsOpen(rank, transfer))
-      spoilDestination(*program.channels.at(transfer.start.channel), number,
-                       transfer.start.dst);
+    if (transfer.isPosted || overlapsOpen(rank, transfer))
+      continue;
+    const Collective &channel = *program.channels.at(transfer.start.channel);
+    for (size_t i = 0; i < channel.parts.size(); ++i)
+      if (void *dst = transfer.start.parts[i].dst)
+        spoilDestination(channel.parts[i], number, dst);
   }
 }
 
-void spoilDestination(const Collective &channel, int64_t rank, void *dst) {
-  int64_t elementBytes = byteSize(channel.dtype);
-  const Shape &shape = channel.dstShapes.at(rank);
+void spoilDestination(const ChannelPart &part, int64_t rank, void *dst) {
+  int64_t elementBytes = byteSize(part.dtype);
+  const Shape &shape = part.dstShapes.at(rank);
   auto bytesOf = [&](const Shape &size) {
     return static_cast<size_t>(elementCount(size) * elementBytes);
   };
-  auto cells = channel.cells.find(rank);
-  if (cells == channel.cells.end()) {
+  auto cells = part.cells.find(rank);
+  if (cells == part.cells.end()) {
     std::memset(dst, garbage, bytesOf(shape));
     return;
   }

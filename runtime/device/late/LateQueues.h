@@ -53,10 +53,9 @@ public:
 
   struct Start {
     int64_t number, channel;
-    const void *src;
-    void *dst;
+    std::vector<PartBuffers> parts;
   };
-  void start(int64_t rank, Queue queue, const Start &start);
+  void start(int64_t rank, Queue queue, Start start);
   Traffic waitFor(int64_t rank, int64_t number);
 
   /// The rank comes no more in this run, once its queues are done.
@@ -66,7 +65,8 @@ public:
 private:
   struct Transfer {
     Start start;
-    int64_t srcBytes = 0, dstBytes = 0;
+    /// What it takes and fills.
+    std::vector<std::span<const char>> sent, received;
     Ticket ticket;
     Traffic traffic;
     /// It is over when the rank has waited for it.
@@ -150,8 +150,8 @@ private:
   bool hasFailed = false;
 };
 
-/// Fills the part of a rank's destination that a channel fills.
-void spoilDestination(const Collective &channel, int64_t rank, void *dst);
+/// Fills the part of a rank's destination that cells of a channel fill.
+void spoilDestination(const ChannelPart &part, int64_t rank, void *dst);
 
 /// What is in memory that nothing was written to: large in every type.
 inline constexpr uint8_t garbage = 0x7F;

@@ -32,31 +32,33 @@ Channel::Channel(const Collective &given, const Network &network)
 }
 
 void Channel::addCells() {
-  int64_t elementBytes = byteSize(collective.dtype);
-  std::map<int64_t, std::set<int64_t>> peers;
+  std::map<int64_t, std::set<int64_t>> peers, sources;
   for (int64_t rank : collective.participants)
     peers[rank].insert(rank);
-  for (const auto &[rank, cells] : collective.cells) {
-    Member &self = members.at(rank);
-    std::set<int64_t> sources;
-    for (const Cell &cell : *cells)
-      for (const Cell::Contribution &from : cell.from) {
-        if (from.peer == rank)
-          continue;
-        sources.insert(from.peer);
-        int64_t bytes = elementCount(cell.size) * elementBytes;
-        self.traffic.received += bytes;
-        members.at(from.peer).traffic.sent += bytes;
-      }
-    if (!cells->empty())
-      self.firstStage = Member::Stage::Pull;
-    for (int64_t peer : sources) {
-      self.sources.push_back(&members.at(peer));
+  for (const ChannelPart &part : collective.parts) {
+    int64_t elementBytes = byteSize(part.dtype);
+    for (const auto &[rank, cells] : part.cells) {
+      Member &self = members.at(rank);
+      for (const Cell &cell : *cells)
+        for (const Cell::Contribution &from : cell.from) {
+          if (from.peer == rank)
+            continue;
+          sources[rank].insert(from.peer);
+          int64_t bytes = elementCount(cell.size) * elementBytes;
+          self.traffic.received += bytes;
+          members.at(from.peer).traffic.sent += bytes;
+        }
+      if (!cells->empty())
+        self.firstStage = Member::Stage::Pull;
+    }
+  }
+  for (const auto &[rank, others] : sources)
+    for (int64_t peer : others) {
+      members.at(rank).sources.push_back(&members.at(peer));
       ++members.at(peer).readers;
       peers[rank].insert(peer);
       peers[peer].insert(rank);
     }
-  }
   for (const auto &[rank, others] : peers) {
     std::vector<Member *> &list = lists.emplace_back();
     for (int64_t peer : others)
@@ -79,14 +81,15 @@ void Channel::addAllReduce() {
 
 void Channel::addGroup(const Group &group) {
   auto size = static_cast<int64_t>(group.size());
-  int64_t elementBytes = byteSize(collective.dtype);
+  const ChannelPart &tensor = collective.parts.front();
+  int64_t elementBytes = byteSize(tensor.dtype);
   std::vector<Member *> &list = lists.emplace_back();
   size_t slices = 0;
   for (int64_t position = 0; position < size; ++position) {
     Member &self = members.at(group[position]);
     list.push_back(&self);
     self.peers = &list;
-    int64_t count = elementCount(collective.dstShapes.at(self.rank));
+    int64_t count = elementCount(tensor.dstShapes.at(self.rank));
     self.slice = sliceOf(count, size, position);
     int64_t own = self.slice.size();
     // It takes its slice from the others and gives them theirs, then gives them

@@ -51,8 +51,8 @@ public:
 
   int64_t addChannels(const Channels &channels, int64_t end) override;
   void dropChannels(int64_t first) override { numbers.drop(first); }
-  Ticket start(int64_t rank, int64_t channel, const void *src,
-               void *dst) override;
+  Ticket start(int64_t rank, int64_t channel,
+               std::span<const PartBuffers> parts) override;
   Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
                        std::span<const RankMessage> receives) override;
   bool test(int64_t rank, const Ticket &ticket) override;
@@ -71,8 +71,7 @@ private:
   };
   struct Posted {
     Member *member;
-    const void *src;
-    void *dst;
+    std::vector<PartBuffers> buffers;
     double time; ///< of the network's clock
   };
   struct Rank {
@@ -111,7 +110,7 @@ private:
     Rank &rank;
   };
 
-  Ticket post(int64_t rank, int64_t channel, const Posted &posted);
+  Ticket post(int64_t rank, int64_t channel, Posted posted);
   void reach(Rank &rank);
   void meet(Member &self);
   void leave(Rank &rank);
@@ -166,10 +165,9 @@ LocalTransport::LocalTransport(size_t count, const Network &network)
 
 /// The transfer at the front of a queue is the rank's next one.
 void LocalTransport::reach(Rank &rank) {
-  const Posted &posted = rank.queue.front();
+  Posted &posted = rank.queue.front();
   Member &self = *posted.member;
-  self.src = posted.src;
-  self.dst = posted.dst;
+  self.buffers = std::move(posted.buffers);
   ++self.use;
   self.arrived = self.reduced = self.reads = 0;
   self.stage = self.firstStage;
@@ -365,19 +363,18 @@ int64_t LocalTransport::addChannels(const Channels &added, int64_t end) {
   return first;
 }
 
-Ticket LocalTransport::start(int64_t rank, int64_t channel, const void *src,
-                             void *dst) {
+Ticket LocalTransport::start(int64_t rank, int64_t channel,
+                             std::span<const PartBuffers> parts) {
   Lock lock(mutex);
   Member &member = channels.at(channel).at(rank);
   if (member.collective->isLocalSlice()) {
     lock.unlock();
-    member.src = src;
-    member.dst = dst;
+    member.buffers.assign(parts.begin(), parts.end());
     member.stage = member.firstStage;
     member.move();
     return {channel, atOnce};
   }
-  return post(rank, channel, {&member, src, dst, now()});
+  return post(rank, channel, {&member, {parts.begin(), parts.end()}, now()});
 }
 
 Ticket LocalTransport::startMessages(int64_t rank,
@@ -387,15 +384,14 @@ Ticket LocalTransport::startMessages(int64_t rank,
   Rank &self = *ranks[rank];
   Member &member = self.exchanges[self.started];
   member = local::messagesOf(rank, sends, receives);
-  return post(rank, Ticket::ofMessages, {&member, nullptr, nullptr, now()});
+  return post(rank, Ticket::ofMessages, {&member, {}, now()});
 }
 
-Ticket LocalTransport::post(int64_t rank, int64_t channel,
-                            const Posted &posted) {
+Ticket LocalTransport::post(int64_t rank, int64_t channel, Posted posted) {
   Rank &self = *ranks[rank];
   if (stopped)
     throw Aborted();
-  self.queue.push_back(posted);
+  self.queue.push_back(std::move(posted));
   if (self.queue.size() == 1) {
     reach(self);
     followUp();

@@ -78,23 +78,33 @@ void Member::pullMessages() const {
 void Member::pull() const {
   if (!collective)
     return pullMessages();
-  std::map<int64_t, const void *> given{{rank, src}};
+  for (size_t part = 0; part < collective->parts.size(); ++part)
+    pull(part);
+}
+
+void Member::pull(size_t number) const {
+  const ChannelPart &part = collective->parts[number];
+  auto cells = part.cells.find(rank);
+  if (cells == part.cells.end())
+    return;
+  std::map<int64_t, const void *> given{{rank, buffers[number].src}};
   for (const Member *source : sources)
-    given[source->rank] = source->src;
-  const Shape &dstShape = collective->dstShapes.at(rank);
-  int64_t elementBytes = byteSize(collective->dtype);
+    given[source->rank] = source->buffers[number].src;
+  void *dst = buffers[number].dst;
+  const Shape &dstShape = part.dstShapes.at(rank);
+  int64_t elementBytes = byteSize(part.dtype);
   std::vector<BoxSource> boxes;
-  for (const Cell &cell : *collective->cells.at(rank)) {
+  for (const Cell &cell : *cells->second) {
     boxes.clear();
     for (const Cell::Contribution &from : cell.from)
-      boxes.push_back({given.at(from.peer),
-                       &collective->srcShapes.at(from.peer), &from.start});
+      boxes.push_back(
+          {given.at(from.peer), &part.srcShapes.at(from.peer), &from.start});
     if (boxes.size() == 1)
       copyBox(dst, dstShape, cell.dstStart, boxes[0].data, *boxes[0].shape,
               *boxes[0].start, cell.size, elementBytes);
     else
-      reduceBox(collective->dtype, *collective->reduction, dst, dstShape,
-                cell.dstStart, cell.size, boxes);
+      reduceBox(part.dtype, *part.reduction, dst, dstShape, cell.dstStart,
+                cell.size, boxes);
   }
 }
 
@@ -102,24 +112,27 @@ void Member::pull() const {
 // reads, even where source and destination are one buffer.
 
 void Member::reduceSlice() const {
-  int64_t offset = slice.begin * byteSize(collective->dtype);
-  std::vector<const void *> parts;
+  const ChannelPart &tensor = collective->parts.front();
+  int64_t offset = slice.begin * byteSize(tensor.dtype);
+  std::vector<const void *> terms;
   for (const Member *member : *peers)
-    parts.push_back(static_cast<const char *>(member->src) + offset);
-  reduce(collective->dtype, *collective->reduction,
-         static_cast<char *>(dst) + offset, parts, slice.size());
+    terms.push_back(static_cast<const char *>(member->buffers.front().src) +
+                    offset);
+  reduce(tensor.dtype, *tensor.reduction,
+         static_cast<char *>(buffers.front().dst) + offset, terms,
+         slice.size());
 }
 
 void Member::copySlices() const {
-  int64_t elementBytes = byteSize(collective->dtype);
+  int64_t elementBytes = byteSize(collective->parts.front().dtype);
+  auto *dst = static_cast<char *>(buffers.front().dst);
   // A peer without a slice may have left already.
   for (const Member *member : *peers)
     if (member != this && member->slice.size() > 0)
-      std::copy_n(static_cast<const char *>(member->dst) +
+      std::copy_n(static_cast<const char *>(member->buffers.front().dst) +
                       member->slice.begin * elementBytes,
                   member->slice.size() * elementBytes,
-                  static_cast<char *>(dst) +
-                      member->slice.begin * elementBytes);
+                  dst + member->slice.begin * elementBytes);
 }
 
 } // namespace whale::runtime::local

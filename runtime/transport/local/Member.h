@@ -57,9 +57,8 @@ struct Member {
   std::vector<RankMessage> sends, receives;
   std::map<int64_t, const Member *> partners;
 
-  // The transfer at hand.
-  const void *src = nullptr;
-  void *dst = nullptr;
+  // The transfer at hand: by part of the channel.
+  std::vector<PartBuffers> buffers;
   /// Which of the rank's transfers in this channel it is, from 1.
   int64_t use = 0;
   /// Peers that have reached it, itself among them.
@@ -91,6 +90,7 @@ struct Member {
 
 private:
   void pull() const;
+  void pull(size_t part) const;
   void pullMessages() const;
   void reduceSlice() const;
   void copySlices() const;

@@ -66,8 +66,8 @@ public:
     return numbers.add(channels, end);
   }
   void dropChannels(int64_t first) override { numbers.drop(first); }
-  Ticket start(int64_t rank, int64_t channel, const void *src,
-               void *dst) override;
+  Ticket start(int64_t rank, int64_t channel,
+               std::span<const PartBuffers> parts) override;
   Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
                        std::span<const RankMessage> receives) override;
   bool test(int64_t rank, const Ticket &ticket) override;
@@ -81,8 +81,7 @@ public:
 private:
   struct Posted {
     const Part *part;
-    const void *src;
-    void *dst;
+    std::vector<PartBuffers> buffers;
     double time;
   };
   struct Rank {
@@ -110,7 +109,7 @@ private:
   };
 
   const Part &partOf(int64_t rank, int64_t channel);
-  Ticket post(int64_t rank, const Part &part, const void *src, void *dst);
+  Ticket post(int64_t rank, const Part &part, Part::Buffers buffers);
   void work();
   template <typename IsEnough>
   void drive(Lock &lock, const IsEnough &isEnough);
@@ -186,9 +185,9 @@ const Part &MessageTransport::partOf(int64_t rank, int64_t channel) {
   return *part;
 }
 
-Ticket MessageTransport::start(int64_t rank, int64_t channel, const void *src,
-                               void *dst) {
-  return post(rank, partOf(rank, channel), src, dst);
+Ticket MessageTransport::start(int64_t rank, int64_t channel,
+                               std::span<const PartBuffers> parts) {
+  return post(rank, partOf(rank, channel), parts);
 }
 
 Ticket MessageTransport::startMessages(int64_t rank,
@@ -198,17 +197,17 @@ Ticket MessageTransport::startMessages(int64_t rank,
   Rank &self = *ranks[rank];
   std::unique_ptr<Part> &part = self.exchanges[self.started];
   part = std::make_unique<Part>(rank, sends, receives);
-  return post(rank, *part, nullptr, nullptr);
+  return post(rank, *part, {});
 }
 
-Ticket MessageTransport::post(int64_t rank, const Part &part, const void *src,
-                              void *dst) {
+Ticket MessageTransport::post(int64_t rank, const Part &part,
+                              Part::Buffers buffers) {
   Rank &self = *ranks[rank];
   Lock lock(mutex);
   if (isStopped)
     throw Aborted();
   double time = network ? LinkClock::now() : 0;
-  self.posts.push_back({&part, src, dst, time});
+  self.posts.push_back({&part, {buffers.begin(), buffers.end()}, time});
   Ticket ticket{part.channel, self.started++};
   hasPosts = true;
   if (isDriven) {
@@ -327,8 +326,7 @@ bool MessageTransport::takePosts() {
   for (const auto &rank : ranks) {
     if (!rank)
       continue;
-    rank->queue.insert(rank->queue.end(), rank->posts.begin(),
-                       rank->posts.end());
+    std::ranges::move(rank->posts, std::back_inserter(rank->queue));
     rank->posts.clear();
   }
   return true;
@@ -370,13 +368,13 @@ bool MessageTransport::advance() {
       if (!rank->part) {
         if (rank->queue.empty())
           break;
-        Posted next = rank->queue.front();
+        Posted next = std::move(rank->queue.front());
         rank->queue.pop_front();
         auto needed = static_cast<size_t>(next.part->stagingBytes);
         if (rank->staging.size() < needed)
           rank->staging.resize(needed);
         rank->part = next.part;
-        rank->head.begin(*next.part, next.src, next.dst, rank->staging.data());
+        rank->head.begin(*next.part, next.buffers, rank->staging.data());
         if (next.part->linkSeconds)
           rank->links.begin(*next.part, next.time);
         isMoved = true;

@@ -9,9 +9,10 @@
 // In: a collective and a rank. Out: the messages that the rank sends and
 // receives, and what it does with them. In an all-reduce each member reduces
 // one slice and sends that to all others; in a small one each reduces
-// everything. In all other kinds a rank has one message for each peer. A
-// message goes directly from or to the buffer if it is one run there, and is no
-// term of a sum; else through staging memory. Cost: linear in the cells of all
+// everything. In all other kinds a rank has one message for each peer, of all
+// parts of the channel, and one more for each part that is large. A message
+// goes directly from or to the buffer if it is one run there, and is no term of
+// a sum; else through staging memory. Cost: linear in the cells of all
 // receivers.
 //
 //===----------------------------------------------------------------------===//
@@ -21,6 +22,7 @@
 #include "CopyBox.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace whale::runtime::message {
 
@@ -95,8 +97,9 @@ void Part::addAllReduce() {
   for (const Group &each : collective.groups)
     if (std::ranges::count(each, rank))
       group = each;
-  int64_t bytes = byteSize(collective.dtype);
-  int64_t count = elementCount(collective.dstShapes.at(rank));
+  const ChannelPart &tensor = collective.parts.front();
+  int64_t bytes = byteSize(tensor.dtype);
+  int64_t count = elementCount(tensor.dstShapes.at(rank));
   auto members = static_cast<int64_t>(group.size());
   for (int64_t i = 0; i < members; ++i) {
     slices.push_back(sliceOf(count, members, i));
@@ -121,8 +124,8 @@ void Part::addAllReduce() {
 
 void Part::addCells() {
   addMessages();
-  planStaging(sends, collective.srcShapes, {});
-  planStaging(receives, collective.dstShapes, findTerms());
+  planStaging(sends, &ChannelPart::srcShapes, {});
+  planStaging(receives, &ChannelPart::dstShapes, findTerms());
   for (const Message &message : sends)
     traffic.sent += message.bytes;
   for (const Message &message : receives)
@@ -130,39 +133,84 @@ void Part::addCells() {
   addAssemblies();
 }
 
-const Part::Cells *Part::ownCells() const {
-  auto it = collective.cells.find(rank);
-  return it == collective.cells.end() ? nullptr : &*it->second;
+const Part::Cells *Part::ownCells(const ChannelPart &tensor) const {
+  auto it = tensor.cells.find(rank);
+  return it == tensor.cells.end() ? nullptr : &*it->second;
+}
+
+namespace {
+/// What goes between the rank and one peer.
+struct PeerMessages {
+  std::vector<Part::Message> messages;
+  /// The one that parts are added to.
+  std::optional<size_t> open;
+
+  /// Both ends add the parts in one order.
+  void add(Part::Message &&ofPart) {
+    bool isAlone = ofPart.bytes >= aloneBytes;
+    if (isAlone || !open || messages[*open].bytes + ofPart.bytes > mostJoined) {
+      if (!isAlone)
+        open = messages.size();
+      messages.push_back(std::move(ofPart));
+      return;
+    }
+    Part::Message &joined = messages[*open];
+    for (Part::Piece &piece : ofPart.pieces) {
+      piece.offset += joined.bytes;
+      joined.pieces.push_back(piece);
+    }
+    joined.bytes += ofPart.bytes;
+  }
+};
+} // namespace
+
+/// Parts with larger elements first: so all elements of a message are aligned.
+static std::vector<size_t> partsByWidth(const Collective &collective) {
+  std::vector<size_t> order(collective.parts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](size_t part) {
+    return byteSize(collective.parts[part].dtype);
+  });
+  return order;
 }
 
 /// Collects what the rank exchanges with each peer.
 void Part::addMessages() {
-  std::map<int64_t, Message> from, to;
-  auto add = [&](std::map<int64_t, Message> &list, int64_t peer,
-                 const Shape &start, const Shape &size) {
-    if (elementCount(size) == 0)
-      return;
-    Message &message = list[peer];
-    message.peer = peer;
-    message.pieces.push_back({&start, &size, message.bytes});
-    message.bytes += elementCount(size) * byteSize(collective.dtype);
-  };
-  for (const auto &[receiver, cells] : collective.cells)
-    for (const Cell &cell : *cells)
-      for (const Cell::Contribution &part : cell.from) {
-        if (part.peer == receiver)
-          continue;
-        if (receiver == rank)
-          add(from, part.peer, cell.dstStart, cell.size);
-        else if (part.peer == rank)
-          add(to, receiver, part.start, cell.size);
-      }
+  std::map<int64_t, PeerMessages> from, to;
+  for (size_t number : partsByWidth(collective)) {
+    const ChannelPart &tensor = collective.parts[number];
+    std::map<int64_t, Message> partFrom, partTo;
+    auto add = [&](std::map<int64_t, Message> &list, int64_t peer,
+                   const Shape &start, const Shape &size) {
+      if (elementCount(size) == 0)
+        return;
+      Message &message = list[peer];
+      message.peer = peer;
+      message.pieces.push_back({number, &start, &size, message.bytes});
+      message.bytes += elementCount(size) * byteSize(tensor.dtype);
+    };
+    for (const auto &[receiver, cells] : tensor.cells)
+      for (const Cell &cell : *cells)
+        for (const Cell::Contribution &part : cell.from) {
+          if (part.peer == receiver)
+            continue;
+          if (receiver == rank)
+            add(partFrom, part.peer, cell.dstStart, cell.size);
+          else if (part.peer == rank)
+            add(partTo, receiver, part.start, cell.size);
+        }
+    for (auto &[peer, message] : partFrom)
+      from[peer].add(std::move(message));
+    for (auto &[peer, message] : partTo)
+      to[peer].add(std::move(message));
+  }
   std::set<int64_t> others;
-  auto move = [&](std::map<int64_t, Message> &list,
+  auto move = [&](std::map<int64_t, PeerMessages> &list,
                   std::vector<Message> &messages) {
-    for (auto &[peer, message] : list) {
+    for (auto &[peer, its] : list) {
       others.insert(peer);
-      messages.push_back(std::move(message));
+      for (Message &message : its.messages)
+        messages.push_back(std::move(message));
     }
   };
   move(to, sends);
@@ -170,27 +218,30 @@ void Part::addMessages() {
   peers.assign(others.begin(), others.end());
 }
 
-/// The peers from which the rank receives terms of sums.
-std::set<int64_t> Part::findTerms() const {
-  std::set<int64_t> terms;
-  if (const Cells *cells = ownCells())
-    for (const Cell &cell : *cells)
-      if (cell.from.size() != 1)
-        for (const Cell::Contribution &part : cell.from)
-          terms.insert(part.peer);
+Part::Terms Part::findTerms() const {
+  Terms terms;
+  for (size_t number = 0; number < collective.parts.size(); ++number)
+    if (const Cells *cells = ownCells(collective.parts[number]))
+      for (const Cell &cell : *cells)
+        if (cell.from.size() != 1)
+          for (const Cell::Contribution &part : cell.from)
+            terms.emplace(number, part.peer);
   return terms;
 }
 
 /// Finds the messages that are one run of the buffer, and gives the others
 /// staging memory. What is a term of a sum is not received into the result.
 void Part::planStaging(std::vector<Message> &messages,
-                       const std::map<int64_t, Shape> &extents,
-                       const std::set<int64_t> &terms) {
+                       std::map<int64_t, Shape> ChannelPart::*extents,
+                       const Terms &terms) {
   for (Message &message : messages) {
-    if (message.pieces.size() == 1 && !terms.contains(message.peer))
-      if (auto first = runOf(extents.at(rank), *message.pieces[0].start,
-                             *message.pieces[0].size))
-        message.direct = *first * byteSize(collective.dtype);
+    const Piece &piece = message.pieces.front();
+    const ChannelPart &tensor = collective.parts[piece.part];
+    if (message.pieces.size() == 1 &&
+        !terms.contains({piece.part, message.peer}))
+      if (auto first =
+              runOf((tensor.*extents).at(rank), *piece.start, *piece.size))
+        message.direct = *first * byteSize(tensor.dtype);
     if (!message.direct) {
       message.staging = stagingBytes;
       stagingBytes += aligned(message.bytes);
@@ -200,52 +251,56 @@ void Part::planStaging(std::vector<Message> &messages,
 
 /// Adds the cells that no direct message fills.
 void Part::addAssemblies() {
-  const Cells *cells = ownCells();
-  if (!cells)
-    return;
-  std::map<int64_t, std::pair<const Message *, size_t>> read;
+  // By part and peer: where its next piece is.
+  std::map<std::pair<size_t, int64_t>, std::pair<const Message *, size_t>> read;
   for (const Message &message : receives)
-    read[message.peer] = {&message, 0};
-  for (const Cell &cell : *cells) {
-    Assembly assembly{&cell, {}};
-    bool isThere = cell.from.size() == 1;
-    for (const Cell::Contribution &part : cell.from) {
-      Source &source = assembly.sources.emplace_back();
-      source.start = &part.start;
-      if (part.peer == rank) {
-        isThere = false;
-        continue;
+    for (size_t i = 0; i < message.pieces.size(); ++i)
+      read.try_emplace({message.pieces[i].part, message.peer}, &message, i);
+  for (size_t number = 0; number < collective.parts.size(); ++number) {
+    const Cells *cells = ownCells(collective.parts[number]);
+    if (!cells)
+      continue;
+    for (const Cell &cell : *cells) {
+      Assembly assembly{number, &cell, {}};
+      bool isThere = cell.from.size() == 1;
+      for (const Cell::Contribution &part : cell.from) {
+        Source &source = assembly.sources.emplace_back();
+        source.start = &part.start;
+        if (part.peer == rank) {
+          isThere = false;
+          continue;
+        }
+        if (elementCount(cell.size) == 0)
+          continue;
+        auto &[message, next] = read.at({number, part.peer});
+        source.message = message;
+        source.offset = message->pieces[next++].offset;
+        isThere &= message->direct.has_value();
       }
-      if (elementCount(cell.size) == 0)
-        continue;
-      auto &[message, next] = read.at(part.peer);
-      source.message = message;
-      source.offset = message->pieces[next++].offset;
-      isThere &= message->direct.has_value();
+      if (!isThere && elementCount(cell.size) > 0)
+        assemblies.push_back(std::move(assembly));
     }
-    if (!isThere && elementCount(cell.size) > 0)
-      assemblies.push_back(std::move(assembly));
   }
 }
 
-void Part::pack(const Message &message, const char *src, char *to) const {
-  if (message.direct) {
-    std::copy_n(src + *message.direct, message.bytes, to);
-    return;
+void Part::pack(const Message &message, Buffers buffers, char *to) const {
+  for (const Piece &piece : message.pieces) {
+    const ChannelPart &tensor = collective.parts[piece.part];
+    const Shape &extents = tensor.srcShapes.at(rank);
+    copyBox(to + piece.offset, *piece.size, Shape(extents.size(), 0),
+            buffers[piece.part].src, extents, *piece.start, *piece.size,
+            byteSize(tensor.dtype));
   }
-  const Shape &extents = collective.srcShapes.at(rank);
-  for (const Piece &piece : message.pieces)
-    copyBox(to + piece.offset, *piece.size, Shape(extents.size(), 0), src,
-            extents, *piece.start, *piece.size, byteSize(collective.dtype));
 }
 
 void Part::forEachAssembly(
-    const char *src, const DataOf &dataOf,
-    const std::function<void(const Cell &, std::span<const BoxSource>)> &visit)
-    const {
+    Buffers buffers, const DataOf &dataOf,
+    const std::function<void(size_t, const Cell &, std::span<const BoxSource>)>
+        &visit) const {
   std::vector<BoxSource> boxes;
   for (const Assembly &assembly : assemblies) {
     const Cell &cell = *assembly.cell;
+    const ChannelPart &tensor = collective.parts[assembly.part];
     Shape origin(cell.size.size(), 0);
     boxes.clear();
     for (const Source &source : assembly.sources) {
@@ -253,21 +308,25 @@ void Part::forEachAssembly(
         boxes.push_back(
             {dataOf(*message) + source.offset, &cell.size, &origin});
       else
-        boxes.push_back({src, &collective.srcShapes.at(rank), source.start});
+        boxes.push_back({buffers[assembly.part].src, &tensor.srcShapes.at(rank),
+                         source.start});
     }
-    visit(cell, boxes);
+    visit(assembly.part, cell, boxes);
   }
 }
 
-void Part::assemble(const char *src, char *dst, const DataOf &dataOf) const {
+void Part::assemble(Buffers buffers, const DataOf &dataOf) const {
   forEachAssembly(
-      src, dataOf, [&](const Cell &cell, std::span<const BoxSource> boxes) {
-        const Shape &dstShape = collective.dstShapes.at(rank);
+      buffers, dataOf,
+      [&](size_t part, const Cell &cell, std::span<const BoxSource> boxes) {
+        const ChannelPart &tensor = collective.parts[part];
+        void *dst = buffers[part].dst;
+        const Shape &dstShape = tensor.dstShapes.at(rank);
         if (boxes.size() == 1)
           copyBox(dst, dstShape, cell.dstStart, boxes[0].data, *boxes[0].shape,
-                  *boxes[0].start, cell.size, byteSize(collective.dtype));
+                  *boxes[0].start, cell.size, byteSize(tensor.dtype));
         else
-          reduceBox(collective.dtype, *collective.reduction, dst, dstShape,
+          reduceBox(tensor.dtype, *tensor.reduction, dst, dstShape,
                     cell.dstStart, cell.size, boxes);
       });
 }
@@ -279,8 +338,8 @@ void Part::reduceSources(
   // The peers are the group without the rank itself.
   for (size_t i = 0; i < group.size(); ++i)
     sources.push_back(i == position ? src : dataOf(i - (i > position)));
-  reduce(collective.dtype, *collective.reduction, dst, sources,
-         slices.back().end);
+  const ChannelPart &tensor = collective.parts.front();
+  reduce(tensor.dtype, *tensor.reduction, dst, sources, slices.back().end);
 }
 
 } // namespace whale::runtime::message

@@ -21,25 +21,31 @@ namespace whale::runtime::message {
 /// What a rank sends and receives in one use of a channel; both sides of a
 /// message derive it from the program alone.
 struct Part {
-  /// A box of a buffer with the extents of the channel's cells, as a piece of
-  /// a message: its elements in row-major order, at `offset` bytes.
+  /// A box of the buffer of a part of the channel, with the extents of its
+  /// cells, as a piece of a message: its elements in row-major order, at
+  /// `offset` bytes.
   struct Piece {
+    size_t part;
     const Shape *start;
     const Shape *size;
     int64_t offset;
   };
-  /// All that goes from one rank to another one, in the order of the
-  /// receiver's cells.
+  /// What goes from one rank to another one: of all parts of the channel in
+  /// the order of their element sizes, from large to small, each in the order
+  /// of the receiver's cells; but large parts by themselves (aloneBytes).
   struct Message {
     int64_t peer;
     std::vector<Piece> pieces;
     int64_t bytes = 0;
-    /// Where it is in the buffer, if that has it in one piece; else it goes
-    /// through staging memory, at `staging`.
+    /// Where it is in the buffer of its only piece, if that has it in one run;
+    /// else it goes through staging memory, at `staging`.
     std::optional<int64_t> direct;
     int64_t staging = 0;
     /// Where it is, if it is in none of the channel's buffers.
     char *data = nullptr;
+
+    /// What is direct is of this part.
+    size_t directPart() const { return pieces.front().part; }
   };
   /// One cell of the destination; `sources` say where its contributions are:
   /// in a received message, or, without one, in the rank's own source.
@@ -49,6 +55,7 @@ struct Part {
     const Shape *start = nullptr;
   };
   struct Assembly {
+    size_t part;
     const Cell *cell;
     std::vector<Source> sources;
   };
@@ -63,18 +70,19 @@ struct Part {
 
   bool hasChannel() const;
 
+  using Buffers = std::span<const PartBuffers>;
   /// Copies the elements of a message that the rank sends to `to`, from its
-  /// source.
-  void pack(const Message &message, const char *src, char *to) const;
+  /// sources.
+  void pack(const Message &message, Buffers buffers, char *to) const;
   /// Where a message has been received.
   using DataOf = std::function<const char *(const Message &)>;
-  /// Calls `visit` with the cell and the sources of each assembly.
+  /// Calls `visit` with the part, the cell and the sources of each assembly.
   void forEachAssembly(
-      const char *src, const DataOf &dataOf,
-      const std::function<void(const Cell &, std::span<const BoxSource>)>
-          &visit) const;
-  /// Fills the destination with what assemblies say.
-  void assemble(const char *src, char *dst, const DataOf &dataOf) const;
+      Buffers buffers, const DataOf &dataOf,
+      const std::function<void(size_t part, const Cell &,
+                               std::span<const BoxSource>)> &visit) const;
+  /// Fills the destinations with what assemblies say.
+  void assemble(Buffers buffers, const DataOf &dataOf) const;
   /// Of an all-reduce: reduces the sources of all members, in the group's
   /// order; `dataOf` is where that of a peer is, by its place in `peers`.
   void reduceSources(const char *src, char *dst,
@@ -107,16 +115,23 @@ private:
   void addCells();
 
   using Cells = std::vector<Cell>;
-  /// Those that the rank receives; null if there are none.
-  const Cells *ownCells() const;
+  /// Those of a part that the rank receives; null if there are none.
+  const Cells *ownCells(const ChannelPart &tensor) const;
   void addMessages();
-  std::set<int64_t> findTerms() const;
+  /// Parts of the channel, and the peers of which there are terms of sums.
+  using Terms = std::set<std::pair<size_t, int64_t>>;
+  Terms findTerms() const;
   void planStaging(std::vector<Message> &messages,
-                   const std::map<int64_t, Shape> &extents,
-                   const std::set<int64_t> &terms);
+                   std::map<int64_t, Shape> ChannelPart::*extents,
+                   const Terms &terms);
   void addAssemblies();
 };
 
+/// What a rank sends another one of a part is a message by itself from so many
+/// bytes on: to pack it would cost more than what a message costs.
+inline constexpr int64_t aloneBytes = 64 << 10;
+/// Most bytes of a message of several parts: it is packed at both ends.
+inline constexpr int64_t mostJoined = 1 << 20;
 /// Most bytes of a small all-reduce: what messages cost beside their bytes
 /// decides until about here.
 inline constexpr int64_t smallBytes = 32 << 10;

@@ -14,10 +14,10 @@
 // in the group's order (the same bits as in one process) while the next one
 // arrives, and sends the result to the others. In a small one each member
 // receives all from all others, and reduces all. Other channels send to each
-// peer one message, straight from and to the buffers where these have its
-// elements in one run. Such messages are synchronous: a sender does not run
-// ahead of its receivers. In an all-reduce what the others send is the proof
-// that they have begun.
+// peer one message of all that is small, straight from and to the buffers where
+// these have its elements in one run. Such messages are synchronous: a sender
+// does not run ahead of its receivers. In an all-reduce what the others send is
+// the proof that they have begun.
 //
 // Costs: staging memory for two chunks from each peer, or for one use of the
 // channel of other kinds that needs most.
@@ -60,13 +60,15 @@ void Transfer::receive(int64_t from, MessageKind kind, void *data,
                 bytes, count);
 }
 
-void Transfer::begin(const Part &given, const void *from, void *to,
-                     char *memory) {
+void Transfer::begin(const Part &given, Part::Buffers from, char *memory) {
   part = &given;
-  src = static_cast<const char *>(from);
-  dst = static_cast<char *>(to);
+  buffers.assign(from.begin(), from.end());
   staging = memory;
-  elementBytes = byteSize(part->collective.dtype);
+  if (part->collective.isAllReduce()) {
+    src = static_cast<const char *>(buffers.front().src);
+    dst = static_cast<char *>(buffers.front().dst);
+    elementBytes = byteSize(part->collective.parts.front().dtype);
+  }
   sending = receiving = 0;
   if (part->isSmall)
     beginSmallReduction();
@@ -89,19 +91,20 @@ bool Transfer::advance() {
 //===----------------------------------------------------------------------===//
 
 void Transfer::beginCells() {
-  auto placeOf = [&](const Part::Message &message, auto *buffer) {
-    if (message.data)
-      return static_cast<decltype(buffer)>(message.data);
-    return message.direct ? buffer + *message.direct
-                          : staging + message.staging;
-  };
-  for (const Part::Message &message : part->receives)
-    receive(message.peer, MessageKind::Data, placeOf(message, dst),
-            message.bytes, receiving);
+  for (const Part::Message &message : part->receives) {
+    char *data = message.data ? message.data : staging + message.staging;
+    if (message.direct)
+      data = static_cast<char *>(buffers[message.directPart()].dst) +
+             *message.direct;
+    receive(message.peer, MessageKind::Data, data, message.bytes, receiving);
+  }
   for (const Part::Message &message : part->sends) {
-    if (!message.direct && !message.data)
-      part->pack(message, src, staging + message.staging);
-    const char *data = placeOf(message, src);
+    const char *data = message.data ? message.data : staging + message.staging;
+    if (message.direct)
+      data = static_cast<const char *>(buffers[message.directPart()].src) +
+             *message.direct;
+    else if (!message.data)
+      part->pack(message, buffers, staging + message.staging);
     send(message.peer, MessageKind::Data, data, message.bytes,
          /*isSynchronous=*/true, sending);
   }
@@ -110,7 +113,7 @@ void Transfer::beginCells() {
 bool Transfer::finishCells() {
   if (sending || receiving)
     return false;
-  part->assemble(src, dst, [&](const Part::Message &message) {
+  part->assemble(buffers, [&](const Part::Message &message) {
     return staging + message.staging;
   });
   part = nullptr;
@@ -197,9 +200,8 @@ void Transfer::reduceChunk(int64_t chunk) {
   sources[part->position] = src + offset;
   for (size_t i = 0; i < members.size(); ++i)
     sources[members[i].position] = slotOf(chunk, i);
-  const Collective &collective = part->collective;
-  reduce(collective.dtype, *collective.reduction, dst + offset, sources,
-         piece.size());
+  const ChannelPart &tensor = part->collective.parts.front();
+  reduce(tensor.dtype, *tensor.reduction, dst + offset, sources, piece.size());
   for (const Member &member : members)
     send(member.rank, MessageKind::Result, dst + offset,
          piece.size() * elementBytes,

@@ -57,7 +57,7 @@ public:
       : mover(mover), addresses(addresses) {}
 
   /// `memory`: as many bytes of staging memory as the part needs.
-  void begin(const Part &part, const void *src, void *dst, char *memory);
+  void begin(const Part &part, Part::Buffers buffers, char *memory);
   /// Does what the messages that have ended allow; false where that is nothing.
   bool advance();
   bool isDone() const { return !part; }
@@ -91,6 +91,8 @@ private:
   Mover &mover;
   const Addresses &addresses;
   const Part *part = nullptr;
+  /// By part of the channel; of an all-reduce, its only ones.
+  std::vector<PartBuffers> buffers;
   const char *src = nullptr;
   char *dst = nullptr;
   char *staging = nullptr;

@@ -24,7 +24,7 @@ Lane::Lane(const Collective &collective, int64_t channel, int64_t rank)
       group = &each;
   if (!collective.isAllReduce() || part.peers.empty())
     return;
-  int64_t bytes = byteSize(collective.dtype);
+  int64_t bytes = byteSize(collective.parts.front().dtype);
   auto peers = static_cast<int64_t>(part.peers.size());
   chunk = std::max<int64_t>(chunkBytes / (peers * bytes), 1);
   int64_t terms = part.isSmall ? part.slices.back().end
@@ -47,25 +47,28 @@ std::string sharingOf(const Group &group,
 }
 
 /// Why there is no kernel for what a channel reduces; empty if there is.
-static std::string reductionOf(const Collective &collective) {
-  if (!collective.reduction)
+static std::string reductionOf(const Collective &collective,
+                               const ChannelPart &part) {
+  if (!part.reduction)
     return "";
   size_t terms = 0;
   for (const Group &group : collective.groups)
     terms = std::max(terms, group.size());
-  for (const auto &[rank, cells] : collective.cells)
+  for (const auto &[rank, cells] : part.cells)
     for (const Cell &cell : *cells)
       terms = std::max(terms, cell.from.size());
-  return cuda::BoxKernels::canReduce(collective.dtype, *collective.reduction,
-                                     terms)
+  return cuda::BoxKernels::canReduce(part.dtype, *part.reduction, terms)
              ? ""
              : "no kernel reduces " + std::to_string(terms) + " terms of " +
-                   std::string(name(collective.dtype));
+                   std::string(name(part.dtype));
 }
 
 std::string refusalOf(const Collective &collective,
                       const std::vector<std::string> &gpuOfRank) {
-  std::string why = reductionOf(collective);
+  std::string why;
+  for (const ChannelPart &part : collective.parts)
+    if (why.empty())
+      why = reductionOf(collective, part);
   for (const Group &group : collective.groups)
     if (why.empty())
       why = sharingOf(group, gpuOfRank);

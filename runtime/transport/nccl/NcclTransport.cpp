@@ -112,8 +112,8 @@ public:
     return nccl::sharingOf(everyone, communicators.gpuOfRanks()).empty();
   }
   std::string connectMessages() override;
-  Ticket start(int64_t rank, int64_t channel, const void *src,
-               void *dst) override;
+  Ticket start(int64_t rank, int64_t channel,
+               std::span<const PartBuffers> parts) override;
   Ticket startMessages(int64_t rank, std::span<const RankMessage> sends,
                        std::span<const RankMessage> receives) override;
   bool test(int64_t rank, const Ticket &ticket) override;
@@ -157,7 +157,7 @@ private:
   void watch(Rank &rank);
   void stopIfAborted(Rank &rank);
   void dropDone(Rank &rank);
-  void put(Rank &rank, const Lane &lane, const char *src, char *dst);
+  void put(Rank &rank, const Lane &lane, Part::Buffers buffers);
   void reduceAll(Rank &rank, const Lane &lane, const char *src, char *dst);
   void reduceTerms(Rank &rank, const Lane &lane, const char *own, char *dst,
                    int64_t count);
@@ -268,9 +268,11 @@ int64_t Implementation::prepare(Rank &rank, int64_t first,
     std::unique_ptr<Lane> &lane = rank.lanes[first + number];
     lane = std::make_unique<Lane>(collective, number, rank.number);
     scratchBytes = std::max(scratchBytes, lane->scratchBytes);
-    rank.kernels.prepare(collective.dtype, std::nullopt);
-    if (collective.reduction)
-      rank.kernels.prepare(collective.dtype, collective.reduction);
+    for (const ChannelPart &tensor : collective.parts) {
+      rank.kernels.prepare(tensor.dtype, std::nullopt);
+      if (tensor.reduction)
+        rank.kernels.prepare(tensor.dtype, tensor.reduction);
+    }
   }
   rank.scratch.reserve(scratchBytes);
   return scratchBytes;
@@ -362,9 +364,9 @@ void Implementation::reset() {
 void Implementation::reduceTerms(Rank &rank, const Lane &lane, const char *own,
                                  char *dst, int64_t count) {
   const Part &part = lane.part;
-  const Collective &collective = part.collective;
+  const ChannelPart &tensor = part.collective.parts.front();
   Shape shape = {count}, origin = {0};
-  int64_t pitch = aligned(count * byteSize(collective.dtype));
+  int64_t pitch = aligned(count * byteSize(tensor.dtype));
   std::vector<BoxSource> terms;
   const char *next = rank.scratch.data();
   for (size_t i = 0; i < part.group.size(); ++i) {
@@ -372,14 +374,14 @@ void Implementation::reduceTerms(Rank &rank, const Lane &lane, const char *own,
     terms.push_back({isOwn ? own : next, &shape, &origin});
     next += isOwn ? 0 : pitch;
   }
-  rank.kernels.run(collective.dtype, collective.reduction, dst, shape, origin,
-                   shape, terms, rank.gpu->communication);
+  rank.kernels.run(tensor.dtype, tensor.reduction, dst, shape, origin, shape,
+                   terms, rank.gpu->communication);
 }
 
 void Implementation::reduceAll(Rank &rank, const Lane &lane, const char *src,
                                char *dst) {
   const Part &part = lane.part;
-  int64_t bytes = byteSize(part.collective.dtype);
+  int64_t bytes = byteSize(part.collective.parts.front().dtype);
   int64_t count = part.slices.back().end;
   if (part.peers.empty() || count == 0) {
     if (src != dst)
@@ -433,40 +435,52 @@ void Implementation::reduceAll(Rank &rank, const Lane &lane, const char *src,
 }
 
 /// Puts a transfer on the stream.
-void Implementation::put(Rank &rank, const Lane &lane, const char *src,
-                         char *dst) {
+void Implementation::put(Rank &rank, const Lane &lane, Part::Buffers buffers) {
   const Part &part = lane.part;
   const Collective &collective = part.collective;
   if (collective.isAllReduce())
-    return reduceAll(rank, lane, src, dst);
+    return reduceAll(rank, lane, static_cast<const char *>(buffers[0].src),
+                     static_cast<char *>(buffers[0].dst));
   cuda::Stream stream = rank.gpu->communication;
   char *scratch = rank.scratch.data();
-  auto placeOf = [&](const Part::Message &message, const char *buffer) {
-    return message.direct ? buffer + *message.direct
-                          : scratch + message.staging;
+  auto placeOf = [&](const Part::Message &message, bool isReceived) {
+    const char *data = scratch + message.staging;
+    if (!message.direct)
+      return data;
+    const PartBuffers &its = buffers[message.directPart()];
+    data = static_cast<const char *>(isReceived ? its.dst : its.src);
+    return data + *message.direct;
   };
   std::vector<Message> sends, receives;
   for (const Part::Message &message : part.sends) {
-    sends.push_back({message.peer, placeOf(message, src), message.bytes});
+    sends.push_back(
+        {message.peer, placeOf(message, /*isReceived=*/false), message.bytes});
     if (message.direct)
       continue;
-    const Shape &extents = collective.srcShapes.at(part.rank);
-    Shape origin(extents.size(), 0);
     for (const Part::Piece &piece : message.pieces) {
-      BoxSource source = {src, &extents, piece.start};
-      rank.kernels.run(collective.dtype, std::nullopt,
+      const ChannelPart &tensor = collective.parts[piece.part];
+      const Shape &extents = tensor.srcShapes.at(part.rank);
+      Shape origin(extents.size(), 0);
+      BoxSource source = {buffers[piece.part].src, &extents, piece.start};
+      rank.kernels.run(tensor.dtype, std::nullopt,
                        scratch + message.staging + piece.offset, *piece.size,
                        origin, *piece.size, {&source, 1}, stream);
     }
   }
   for (const Part::Message &message : part.receives)
-    receives.push_back({message.peer, placeOf(message, dst), message.bytes});
+    receives.push_back(
+        {message.peer, placeOf(message, /*isReceived=*/true), message.bytes});
   exchange(rank, lane, std::move(sends), std::move(receives));
   part.forEachAssembly(
-      src, [&](const Part::Message &message) { return placeOf(message, dst); },
-      [&](const Cell &cell, std::span<const BoxSource> sources) {
-        rank.kernels.run(collective.dtype, collective.reduction, dst,
-                         collective.dstShapes.at(part.rank), cell.dstStart,
+      buffers,
+      [&](const Part::Message &message) {
+        return placeOf(message, /*isReceived=*/true);
+      },
+      [&](size_t number, const Cell &cell, std::span<const BoxSource> sources) {
+        const ChannelPart &tensor = collective.parts[number];
+        rank.kernels.run(tensor.dtype, tensor.reduction,
+                         static_cast<char *>(buffers[number].dst),
+                         tensor.dstShapes.at(part.rank), cell.dstStart,
                          cell.size, sources, stream);
       });
 }
@@ -486,14 +500,14 @@ int64_t Implementation::open(Rank &rank, int64_t channel,
   return transfer.number;
 }
 
-Ticket Implementation::start(int64_t number, int64_t channel, const void *src,
-                             void *dst) {
+Ticket Implementation::start(int64_t number, int64_t channel,
+                             std::span<const PartBuffers> parts) {
   Rank &rank = *ranks[number];
   rank.gpu->attach();
   stopIfAborted(rank);
   dropDone(rank);
   const Lane &lane = *rank.lanes.at(channel);
-  put(rank, lane, static_cast<const char *>(src), static_cast<char *>(dst));
+  put(rank, lane, parts);
   return {channel, open(rank, lane.part.channel, lane.part.traffic)};
 }
 

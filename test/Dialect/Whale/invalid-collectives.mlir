@@ -346,3 +346,25 @@ func.func @nothing_for_what_is_received(%x: tensor<4xf32>) {
   whale.wait %t keeps %x : (!whale.token, tensor<4xf32>) -> ()
   return
 }
+
+// -----
+
+#r0 = #whale.placement<[8] on [0]>
+func.func @part_of_itself(%x: tensor<8xf32>) {
+  // expected-error@+1 {{is a part of its own transfer}}
+  %0, %t = whale.send_recv %x channel 3 with 3 from #r0 to #r0
+      : (tensor<8xf32>) -> (tensor<8xf32>, !whale.token)
+  %1 = whale.wait %t for %0 keeps %x
+      : (!whale.token, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+#r0 = #whale.placement<[8] on [0]>
+func.func @part_without_token(%x: tensor<8xf32>) {
+  // expected-error@+1 {{is a part of another transfer, and has no token}}
+  %0 = whale.send_recv %x channel 3 with 2 from #r0 to #r0
+      : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}

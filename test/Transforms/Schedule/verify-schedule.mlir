@@ -139,3 +139,78 @@ whale.schedule ranks [2] @c(%more: tensor<i1>) {
   }
   whale.return
 }
+
+// -----
+
+// Parts of a transfer start together, and are waited for together.
+#r0 = #whale.placement<[4] on [0]>
+#r1 = #whale.placement<[4] on [1]>
+whale.schedule ranks [0] @a(%x: tensor<4xf32>) {
+  %t0 = whale.send_recv %x channel 0 from #r0 to #r1
+      : (tensor<4xf32>) -> !whale.token
+  %t1 = whale.send_recv %x channel 1 with 0 from #r0 to #r1
+      : (tensor<4xf32>) -> !whale.token
+  whale.wait %t0 keeps %x : (!whale.token, tensor<4xf32>) -> ()
+  whale.wait %t1 keeps %x : (!whale.token, tensor<4xf32>) -> ()
+  whale.return
+}
+whale.schedule ranks [1] @b() {
+  // expected-error@+1 {{the transfer of channel 0 has other parts in another place}}
+  %r0, %t0 = whale.send_recv channel 0 from #r0 to #r1
+      : () -> (tensor<4xf32>, !whale.token)
+  %r1, %t1 = whale.send_recv channel 1 from #r0 to #r1
+      : () -> (tensor<4xf32>, !whale.token)
+  %0 = whale.wait %t0 for %r0 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  %1 = whale.wait %t1 for %r1 : (!whale.token, tensor<4xf32>) -> tensor<4xf32>
+  whale.return
+}
+
+// -----
+
+#r0 = #whale.placement<[4] on [0]>
+whale.schedule ranks [0] @a(%x: tensor<4xf32>) {
+  %r0, %t0 = whale.send_recv %x channel 0 from #r0 to #r0
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %0 = stablehlo.negate %x : tensor<4xf32>
+  // expected-error@+1 {{is a part of the transfer of channel 0, which does not start before it}}
+  %r1, %t1 = whale.send_recv %x channel 1 with 0 from #r0 to #r0
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %1 = whale.wait %t0 for %r0 keeps %x
+      : (!whale.token, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = whale.wait %t1 for %r1 keeps %x
+      : (!whale.token, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  whale.return
+}
+
+// -----
+
+#r0 = #whale.placement<[4] on [0]>
+whale.schedule ranks [0] @a(%x: tensor<4xf32>) {
+  %r0, %t0 = whale.send_recv %x channel 0 from #r0 to #r0
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  // expected-error@+1 {{is not waited for together with the others of its transfer}}
+  %r1, %t1 = whale.send_recv %x channel 1 with 0 from #r0 to #r0
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %1 = whale.wait %t0 for %r0 keeps %x
+      : (!whale.token, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0 = stablehlo.negate %1 : tensor<4xf32>
+  %2 = whale.wait %t1 for %r1 keeps %x
+      : (!whale.token, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  whale.return
+}
+
+// -----
+
+#r0 = #whale.placement<[4] on [0]>
+whale.schedule ranks [0] @a(%x: tensor<4xf32>) {
+  %r0, %t0 = whale.broadcast %x channel 0 from #r0 to #r0
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  // expected-error@+1 {{is a part of another kind of transfer}}
+  %r1, %t1 = whale.send_recv %x channel 1 with 0 from #r0 to #r0
+      : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+  %1 = whale.wait %t0 for %r0 keeps %x
+      : (!whale.token, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = whale.wait %t1 for %r1 keeps %x
+      : (!whale.token, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  whale.return
+}

@@ -147,6 +147,58 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
   ];
 }
 
+def JoinChannels : Pass<"whale-join-channels", "::mlir::ModuleOp"> {
+  let summary = "Make parts of one transfer of small sends side by side";
+  let description = [{
+    Sends, broadcasts and other reshards of one kind that follow one another in
+    the schedules of all rank classes that take part become parts of one
+    transfer: two ranks exchange one message for all of them. The others start
+    `with` the first one, and all are waited for where the first of them is
+    needed. Of reductions and gathers in groups, `whale-join-collectives` makes
+    one.
+
+    What is sent waits for what is sent behind it, so they are joined only where
+    what is computed in between takes less than it takes to start another
+    message; what is only received is so with the first.
+    They are at most `communication.bucket_bytes` together, each at most half of
+    it. A module that has such transfers already stays as it is.
+
+    Example: a stage sends two tensors. The ranks of the next one have half of
+    each.
+    ```mlir
+    #a = #whale.placement<[4] on [0]>
+    #b = #whale.placement<[4] split 0 (1, 3) on [1, 2]>
+    whale.schedule ranks [0] @rank_class_0(
+        %x: tensor<4xf32>, %y: tensor<4xi32>) {
+      %t0 = whale.send_recv %x channel 0 from #a to #b
+          : (tensor<4xf32>) -> !whale.token
+      %t1 = whale.send_recv %y channel 1 from #a to #b
+          : (tensor<4xi32>) -> !whale.token
+      whale.wait %t0 keeps %x : (!whale.token, tensor<4xf32>) -> ()
+      whale.wait %t1 keeps %y : (!whale.token, tensor<4xi32>) -> ()
+      whale.return
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[4] on [0]>
+    #placement1 = #whale.placement<[4] split 0 (1, 3) on [1, 2]>
+    module {
+      whale.schedule ranks [0] @rank_class_0(
+          %arg0: tensor<4xf32>, %arg1: tensor<4xi32>) {
+        %0 = whale.send_recv %arg0 channel 0 from #placement to #placement1
+            : (tensor<4xf32>) -> !whale.token
+        %1 = whale.send_recv %arg1 channel 1 with 0 from #placement
+            to #placement1 : (tensor<4xi32>) -> !whale.token
+        whale.wait %0 keeps %arg0 : (!whale.token, tensor<4xf32>) -> ()
+        whale.wait %1 keeps %arg1 : (!whale.token, tensor<4xi32>) -> ()
+        whale.return
+      }
+    }
+    ```
+  }];
+}
+
 def VerifySchedule : Pass<"whale-verify-schedule", "::mlir::ModuleOp"> {
   let summary = "Check that one order of all transfers exists";
   let description = [{
@@ -155,6 +207,8 @@ def VerifySchedule : Pass<"whale-verify-schedule", "::mlir::ModuleOp"> {
     forever, wherever the waits are, even where a transfer begins only when it
     is the next one of every rank that takes part. That each start has one wait
     is verified by the operations themselves.
+    Parts of one transfer start right behind one another, in all schedules in
+    one order, and are waited for without anything between the waits.
 
     Example: rank 0 starts channel 0 first, rank 1 channel 1.
     ```mlir

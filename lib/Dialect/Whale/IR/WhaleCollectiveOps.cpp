@@ -297,6 +297,12 @@ static LogicalResult verifyCommon(CollectiveOp op) {
   // Far from the keys that hash tables keep for themselves.
   if (channel >> 32)
     return op.emitOpError("channel ") << channel << " is 2^32 or more";
+  if (std::optional<uint64_t> with = op.getWith()) {
+    if (*with == op.getChannel())
+      return op.emitOpError("is a part of its own transfer");
+    if (!op.getToken())
+      return op.emitOpError("is a part of another transfer, and has no token");
+  }
   Value input = op.getInput(), output = op.getOutput();
   if (input && output &&
       getElementTypeOrSelf(input) != getElementTypeOrSelf(output))

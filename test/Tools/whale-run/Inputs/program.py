@@ -43,7 +43,7 @@ def buffer(space, where, type):
 
 manifest = {
     "format": "whale",
-    "version": 10,
+    "version": 11,
     "target": "cpu",
     "name": "by hand",
     "ranks": [{"device": i, "class": 0, "kind": "cpu"} for i in range(2)],
@@ -91,8 +91,8 @@ manifest = {
                 },
                 {
                     "start": 0,
-                    "src": 7,
-                    "dst": 7,
+                    "src": [7],
+                    "dst": [7],
                 },
                 {"wait": 0},
                 {"copy": [7, 4]},
@@ -105,10 +105,9 @@ manifest = {
     "channels": {
         "0": {
             "kind": "all_reduce",
-            "dtype": "f32",
-            "reduction": "sum",
             "participants": [0, 1],
             "communicators": [0],
+            "parts": [{"dtype": "f32", "reduction": "sum"}],
         }
     },
     "kernels": None,
@@ -123,7 +122,7 @@ def write(name, **changes):
 
 
 write("p")
-write("newer", version=11)
+write("newer", version=12)
 unfed = json.loads(json.dumps(manifest["arguments"]))
 unfed[0]["fed_by"] = None
 write("unfed", arguments=unfed)

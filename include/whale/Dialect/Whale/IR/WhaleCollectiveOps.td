@@ -28,11 +28,13 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
       MemoryEffects<[MemWrite<Whale_Communication>]>
     ]> : Whale_Op<mnemonic, traits # [Whale_CollectiveOp]> {
   let arguments = (ins Optional<AnyStaticShapeTensor>:$operand,
-      I64Attr:$channel, Whale_PlacementAttr:$from, Whale_PlacementAttr:$to);
+      I64Attr:$channel, Whale_PlacementAttr:$from, Whale_PlacementAttr:$to,
+      OptionalAttr<I64Attr>:$with);
   let results = (outs
       Variadic<AnyTypeOf<[AnyStaticShapeTensor, Whale_Token]>>:$outputs);
   let assemblyFormat = [{
     ($operand^)? `channel` custom<Int>($channel)
+    (`with` custom<Int>($with)^)?
     `from` custom<Placement>($from) `to` custom<Placement>($to) attr-dict
     `:` functional-type(operands, results)
   }];
@@ -50,6 +52,9 @@ class Whale_Collective<string mnemonic, list<Trait> traits = [
 
     - A token, if there is one, is the last result. One `whale.wait` in the same
       block uses it and the result before it; nothing else uses either.
+    - `with`, if there is one, is another channel: this is a part of the
+      transfer that is started there, right before, or before other parts of it
+      (`whale-join-channels`). There is a token then.
 
     Values without elements have only these constraints.
   }];

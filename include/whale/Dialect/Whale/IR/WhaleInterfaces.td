@@ -64,6 +64,10 @@ def Whale_CollectiveOp : OpInterface<"CollectiveOp"> {
           return result;
       return ::mlir::Value();
     }]>,
+    InterfaceMethod<[{
+      Returns the number of the exchange that this is a part of, in one transfer
+      with it; nullopt if it is one by itself.
+    }], "::std::optional<uint64_t>", "getWith">,
   ];
 }
 
