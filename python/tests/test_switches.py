@@ -226,6 +226,16 @@ refused(lambda: checkpointer.save(2, text if is_bad else state), "no array")
 extra = {{1}} if is_bad else {{}}
 refused(lambda: checkpointer.save(2, state, extra), "extra: ")
 refused(lambda: checkpointer.save(3 if is_bad else 2, state), "step to save")
+more = {{"v": state["w"], "w": state["w"]}}
+wide = step({{"w": np.ones((4, 5), np.float32)}})
+for other, ours, theirs in (
+    (more, "the tensor 'w'", "the tensor 'v' there"),
+    (wide, "f32[4,4]", "f32[4,5]"),
+):
+    refused(
+        lambda: checkpointer.save(2, other if is_bad else state),
+        f"process 0 has {{ours}}, process 1 has {{theirs}}",
+    )
 like = {{"w": jax.ShapeDtypeStruct((4, 5 if is_bad else 4), jnp.float32)}}
 refused(lambda: checkpointer.restore(like), "f32[4, 5] in the tree")
 assert checkpointer.latest() == 1

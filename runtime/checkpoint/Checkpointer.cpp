@@ -28,6 +28,7 @@
 #include "checkpoint/ShardFile.h"
 #include "whale/Runtime/Checkpoint.h"
 #include "whale/System/Checksum.h"
+#include "whale/System/Fields.h"
 #include "whale/System/Io.h"
 #include "whale/System/Processors.h"
 
@@ -142,6 +143,8 @@ struct Checkpointer::State {
            const std::function<std::string()> &action) const;
   void agree(int64_t step, const std::vector<StateLeaf> &leaves,
              const std::string &refusal) const;
+  [[noreturn]] void failUnlike(const std::vector<StateLeaf> &leaves,
+                               size_t process) const;
   std::string claim(int64_t step);
   void checkNonce(const Saving &saving, const std::string &nonce) const;
   void run(Saving &saving);
@@ -189,16 +192,50 @@ void Checkpointer::State::agree(int64_t step,
   for (size_t process = 1; process < all.size(); ++process) {
     if (all[process] == all[0])
       continue;
-    size_t first = all[0].find(' '), other = all[process].find(' ');
-    std::string ours = all[0].substr(0, first),
-                theirs = all[process].substr(0, other), name = "step";
-    if (ours == theirs) {
-      name = "state";
-      ours = all[0].substr(first + 1);
-      theirs = all[process].substr(other + 1);
-    }
-    throw Error(name + " to save differs: process 0 has " + ours +
-                ", process " + std::to_string(process) + " has " + theirs);
+    std::string ours = all[0].substr(0, all[0].find(' ')),
+                theirs = all[process].substr(0, all[process].find(' '));
+    if (ours == theirs)
+      failUnlike(leaves, process);
+    throw Error("step to save differs: process 0 has " + ours + ", process " +
+                std::to_string(process) + " has " + theirs);
+  }
+}
+
+/// Names the first leaf that is another one in a process than in the first. In
+/// all processes, which have found that there is one.
+void Checkpointer::State::failUnlike(const std::vector<StateLeaf> &leaves,
+                                     size_t process) const {
+  std::vector<std::string> all = together("what differs", [&] {
+    system::FieldWriter writer;
+    for (const auto &[name, array, key] : leaves)
+      writer.text(name)
+          .text(format::tensorType(array.dtype(), array.shape()) +
+                (key.empty() ? "" : ", keys of " + key))
+          .text(array.layoutChecksum());
+    return writer.take();
+  });
+  system::FieldReader first(all[0]), other(all[process]);
+  std::string who = ", process " + std::to_string(process);
+  // Nothing behind the last one.
+  using Name = std::optional<std::string>;
+  auto next = [](system::FieldReader &reader) {
+    return reader.isComplete() ? Name() : Name(reader.text());
+  };
+  auto describe = [](const Name &name) {
+    return name ? "the tensor '" + *name + "'" : "no more tensors";
+  };
+  while (true) {
+    Name name = next(first), its = next(other);
+    if (name != its || !name)
+      throw Error("state to save differs: process 0 has " + describe(name) +
+                  who + " has " + describe(its) + " there");
+    std::string type = first.text(), itsType = other.text();
+    std::string what = describe(name) + " to save differs: ";
+    if (type != itsType)
+      throw Error(what + "process 0 has " + type + who + " has " + itsType);
+    if (first.text() != other.text())
+      throw Error(what + "it lies in other places for process 0 than for" +
+                  who.substr(1));
   }
 }
 

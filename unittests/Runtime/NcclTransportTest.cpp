@@ -119,6 +119,30 @@ TEST(NcclTransportTest, ProcessesRefuseTogether) {
   EXPECT_EQ(machine.takeFaults(), std::vector<std::string>());
 }
 
+TEST(NcclTransportTest, NamesTheCommunicatorThatFails) {
+  Machine machine({.gpus = 2, .failingCommunicator = 2});
+  std::vector<std::shared_ptr<cuda::Gpu>> gpus;
+  for (int rank : {0, 1})
+    gpus.push_back(std::make_shared<cuda::Gpu>(machine.libraries(), rank));
+  auto transport = createNcclTransport(
+      machine.libraries(), gpus,
+      [](const std::string &mine) { return std::vector{mine}; });
+  Collective returning = makeSend(1, 0);
+  returning.groups = {{1, 0}};
+  std::string message;
+  try {
+    transport->addChannels(programOf(2, {makeSend(0, 1), returning}).channels,
+                           2);
+  } catch (const Error &error) {
+    message = error.what();
+  }
+  EXPECT_EQ(message.find("the communicator of the ranks 1,0 cannot be made: "
+                         "NCCL: ncclCommInitRankConfig"),
+            0u)
+      << message;
+  transport->settle();
+}
+
 /// A transport with the machine that its ranks are on, in threads of one
 /// process: brings the buffers to the GPUs and back. What NCCL does not carry
 /// goes through the host.

@@ -62,6 +62,17 @@ static std::string nameOf(const Group &group) {
   return name;
 }
 
+/// Makes a communicator.
+template <typename Make>
+static void nameErrors(const Group &group, const Make &make) {
+  try {
+    make();
+  } catch (const Error &error) {
+    throw Error("the communicator of the ranks " + nameOf(group) +
+                " cannot be made: " + error.what());
+  }
+}
+
 static void keepFirstError(cuda::NcclStatus &status, cuda::NcclStatus next) {
   if (next && (!status || status == cuda::kNcclInProgress))
     status = next;
@@ -147,7 +158,7 @@ std::string Communicators::connect(const Groups &wanted) {
   // None is ready before all have come: whoever cannot says so before.
   sayTogether(exchange, refusal, [&](std::ostream &) {
     if (!own.empty())
-      begin(own.front(), ids);
+      nameErrors(own.front(), [&] { begin(own.front(), ids); });
   });
   if (!refusal.empty()) {
     if (!own.empty())
@@ -157,13 +168,14 @@ std::string Communicators::connect(const Groups &wanted) {
   // Also those that are not complete have to be ended.
   connected.insert(groups.begin(), groups.end());
   wereEnded = false;
-  for (const Group &group : own) {
-    if (group != own.front())
-      begin(group, ids);
-    for (int64_t rank : group)
-      if (gpus[rank])
-        ready(ofRank[rank].at(group));
-  }
+  for (const Group &group : own)
+    nameErrors(group, [&] {
+      if (group != own.front())
+        begin(group, ids);
+      for (int64_t rank : group)
+        if (gpus[rank])
+          ready(ofRank[rank].at(group));
+    });
   return {};
 }
 
