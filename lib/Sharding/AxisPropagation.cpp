@@ -117,7 +117,8 @@ void AxisPropagation::forEachInput(Operation *root,
 /// computed anywhere: all that it reads is whole or waits itself.
 bool AxisPropagation::isLazy(Operation *root) {
   bool isLazy = true;
-  forEachInput(root, [&](Value value) { isLazy &= !getState(value).isCut(); });
+  forEachInput(root,
+               [&](Value value) { isLazy &= !stateFor(root, value).isCut(); });
   if (!isLazy)
     return false;
   root->walk([&](Operation *op) {
@@ -189,6 +190,7 @@ void AxisPropagation::run() {
   findWishes();
   findTerms();
   findGathered();
+  findStored();
   visitBlock(function.front());
   visitReturn(function.front().getTerminator());
 
@@ -363,32 +365,29 @@ void AxisPropagation::decide(Operation *op, const OpRule &rule) {
   }
   if (!hinted) {
     for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-      AxisState state = getState(operand);
+      AxisState state = stateFor(op, operand);
       if (!state.isSplit())
         continue;
       addSplit(op, rule, findSubFactor(rule, rule.operands[index], state.piece),
                candidates);
     }
+    bool isFollowed = !candidates.empty();
     if (policy == AxisPolicy::Cheapest)
       for (auto [index, result] : llvm::enumerate(op->getResults()))
         if (auto it = wishes.find(result); it != wishes.end())
           addSplit(op, rule,
                    findSubFactor(rule, rule.results[index], it->second.piece),
                    candidates);
-    // What others will scatter, such as a gradient for its norm.
-    if (policy == AxisPolicy::Cheapest && !options.shared.empty())
-      for (auto [index, operand] : llvm::enumerate(op->getOperands()))
-        if (auto it = wishes.find(operand);
-            it != wishes.end() && getState(operand).isPartial())
-          addSplit(op, rule,
-                   findSubFactor(rule, rule.operands[index], it->second.piece),
-                   candidates);
+    if (!options.shared.empty() &&
+        (policy == AxisPolicy::Cheapest || !isFollowed))
+      addWished(op, rule, candidates);
     if (isShared) {
       addSplits(op, rule, candidates);
       keepSpatial(op, rule, candidates);
     }
-    bool follows =
-        (policy == AxisPolicy::Batch || isShared) && !candidates.empty();
+    bool follows = policy == AxisPolicy::Batch
+                       ? isFollowed
+                       : isShared && !candidates.empty();
     bool mayScatter = options.scatters && policy == AxisPolicy::Cheapest &&
                       !isShared && candidates.empty();
     std::optional<Candidate> linear;

@@ -269,6 +269,14 @@ void AxisPropagation::visitReduced(MicroBatchesOp loop, unsigned index) {
     common = isCutOtherwise ? AxisState::replicated() : partial;
   if (common.isFree())
     common = AxisState::replicated();
+  // What is scattered at last may be so at once.
+  if (auto wish = wishes.find(loop->getResult(index));
+      common == partial && options.scattersSums && wish != wishes.end() &&
+      partial.reduction == Reduction::Sum &&
+      llvm::all_of(terms, [&](OpOperand *term) {
+        return getState(term->get()) == partial;
+      }))
+    common = wish->second;
   for (OpOperand *term : terms)
     require(*term, common == partial && getState(term->get()) != partial
                        ? AxisState::single()

@@ -24,6 +24,7 @@
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/Attention.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/ParameterSplits.h"
 #include "whale/Sharding/PlacementAttrs.h"
@@ -132,6 +133,60 @@ void AxisPropagation::findGathered() {
     }
 }
 
+/// Whether what has or changes the form of a parameter, but not its elements,
+/// stays as the parameter is stored, so that less is gathered behind it.
+static bool staysStored(OpOperand &use) {
+  return isa<hlo::ConvertOp, hlo::ReshapeOp, hlo::SliceOp, hlo::DynamicSliceOp,
+             hlo::ReducePrecisionOp>(use.getOwner()) &&
+         use.getOperandNumber() == 0;
+}
+
+/// Stored parameters stay what they are when they are moved.
+void AxisPropagation::findStored() {
+  stored = options.stored;
+  SmallVector<Value> values(stored.begin(), stored.end());
+  while (!values.empty()) {
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      Operation *op = use.getOwner();
+      SmallVector<Value> next;
+      if (staysStored(use))
+        next.push_back(op->getResult(0));
+      else if (isa<YieldOp>(op) && isa<TaskGraphOp>(op->getParentOp()))
+        next = resultsOfYielded(use);
+      for (Value value : next)
+        if (stored.insert(value))
+          values.push_back(value);
+    }
+  }
+}
+
+/// The layout of an operand as an operation sees it: a stored parameter is
+/// gathered by what uses it, and moved as it is stored.
+AxisState AxisPropagation::stateFor(Operation *op, Value value) const {
+  AxisState state = getState(value);
+  bool isUsed =
+      stored.contains(value) && options.policy(op) == AxisPolicy::Batch &&
+      !(op->getNumResults() == 1 && stored.contains(op->getResult(0)));
+  return isUsed ? AxisState::replicated() : state;
+}
+
+/// Adds splits of an operation that uses a sum of parts along which the next
+/// value of a shared argument is split: others will scatter it, such as a
+/// gradient for its norm, and so may each iteration of a scan what it stacks.
+void AxisPropagation::addWished(Operation *op, const OpRule &rule,
+                                SmallVectorImpl<Candidate> &candidates) {
+  bool isCheapest = options.policy(op) == AxisPolicy::Cheapest;
+  if (!isCheapest && !op->getParentOfType<hlo::WhileOp>())
+    return;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    if (auto it = wishes.find(operand); it != wishes.end() &&
+                                        getState(operand).isPartial() &&
+                                        (isCheapest || !isForeign(op, operand)))
+      addSplit(op, rule,
+               findSubFactor(rule, rule.operands[index], it->second.piece),
+               candidates);
+}
+
 /// What is added to a split parameter, or otherwise combined with it element
 /// by element, should come in its layout.
 void AxisPropagation::findWishes() {
@@ -167,6 +222,11 @@ void AxisPropagation::wish(Value root, AxisState wanted) {
     if (auto loop = dyn_cast<hlo::WhileOp>(op)) {
       list.push_back(
           {loop.getBody().front().getTerminator()->getOperand(index), state});
+    } else if (auto moments = dyn_cast<MicroBatchesOp>(op)) {
+      if (index < moments.getNumReduced())
+        for (Region &body : moments.getBodies())
+          list.push_back(
+              {body.front().getTerminator()->getOperand(index), state});
     } else if (isa<TaskGraphOp>(op) || hlo::isBranch(op)) {
       for (Region &region : op->getRegions())
         list.push_back(

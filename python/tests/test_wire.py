@@ -80,6 +80,8 @@ def jitted(cluster, stages=1, **config):
         (4, 2, {"num_micro_batch": 2}),
         (NODES, 1, {"communication.bucket_bytes": 0}),
         (UNEVEN, 1, {"zero.level": "v0"}),
+        (UNEVEN, 1, {"zero.level": "v1", "num_micro_batch": 3}),
+        (4, 1, {"zero.level": "v2", "num_micro_batch": 2}),
     ],
 )
 def test_ten_steps(name, cluster, stages, config):

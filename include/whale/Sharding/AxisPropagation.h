@@ -125,6 +125,12 @@ public:
     /// Seeded arguments whose next values should be computed in their layout,
     /// and what goes into these come so.
     llvm::SetVector<mlir::Value> shared;
+    /// Those of them that others than the optimizer read, which follows the
+    /// mini-batch: what uses one gathers it.
+    llvm::SetVector<mlir::Value> stored;
+    /// Whether sums over micro-batches of what goes into shared arguments are
+    /// scattered in each of them, rather than kept until the last one.
+    bool scattersSums = false;
     /// Seeded parameters that are gathered for the convolutions that use them,
     /// which are split along images instead.
     llvm::SetVector<mlir::Value> gathered;
@@ -232,6 +238,10 @@ private:
   void findWishes();
   void findGathered();
   void findTerms();
+  void findStored();
+  AxisState stateFor(mlir::Operation *op, mlir::Value value) const;
+  void addWished(mlir::Operation *op, const OpRule &rule,
+                 llvm::SmallVectorImpl<Candidate> &candidates);
   bool canSplit(mlir::Operation *op, const OpRule &rule, SubFactor sub);
   void keepSpatial(mlir::Operation *op, const OpRule &rule,
                    llvm::SmallVectorImpl<Candidate> &candidates);
@@ -317,6 +327,8 @@ private:
 
   mlir::func::FuncOp function;
   Options options;
+  /// The stored parameters, whatever has moved or converted them.
+  llvm::SetVector<mlir::Value> stored;
   llvm::DenseMap<mlir::Value, AxisState> states;
   llvm::DenseMap<mlir::OpOperand *, AxisState> required;
   /// How many operands of operations on the same devices require a value so.

@@ -258,7 +258,14 @@ LogicalResult RankClassBuilder::visit(Operation *op) {
   closeSegment();
   if (turn)
     turn->parts.push_back({.op = op});
-  return failure(failed(visitLateReads(op)) || failed(visitHere(op)));
+  if (failed(visitLateReads(op)) || failed(visitHere(op)))
+    return failure();
+  // What is reduced here is added at once; turns that are repeated know it.
+  if (turn && isa<ReshardOp>(op) &&
+      llvm::any_of(op->getUsers(),
+                   [](Operation *user) { return isa<YieldOp>(user); }))
+    reduce(*loop, momentNumber);
+  return success();
 }
 
 /// Visits the operation where operations are written now.

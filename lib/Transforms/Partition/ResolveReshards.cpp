@@ -19,9 +19,15 @@ using namespace mlir;
 namespace whale {
 
 /// The loop, branch or function that holds an operation: task graphs are
-/// flattened, so what one of them has moved is there for all that follow.
-static Operation *getScope(Operation *op) {
-  Operation *scope = op->getParentOp();
+/// flattened, so what one of them has moved is there for all that follow. But
+/// an argument that a task graph gathers by itself (whale-insert-reshards) is
+/// there for that one alone.
+static Operation *getScope(ReshardOp reshard) {
+  Operation *scope = reshard->getParentOp();
+  auto argument = dyn_cast<BlockArgument>(reshard.getInput());
+  if (argument && isa<TaskGraphOp>(scope) &&
+      isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+    return scope;
   while (isa<TaskGraphOp>(scope))
     scope = scope->getParentOp();
   return scope;

@@ -17,7 +17,9 @@
 
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
 using namespace mlir;
@@ -62,6 +64,8 @@ struct InsertReshardsPass : impl::InsertReshardsBase<InsertReshardsPass> {
     FailureOr<func::FuncOp> function = getMainFunction(getOperation());
     if (failed(function))
       return signalPassFailure();
+    sharesParameters =
+        Config(getOperation()).getZeroLevel() == ZeroLevel::Parameters;
     SmallVector<OpOperand *> operands;
     function->walk([&](Operation *op) {
       if (op->hasAttr(operandPlacementsAttrName))
@@ -95,6 +99,12 @@ private:
     if (!given)
       return operand.getOwner()->emitError("operand #")
              << operand.getOperandNumber() << " has no placement";
+    if (sharesParameters && isStored(operand)) {
+      gather(operand, given, wanted);
+      return success();
+    }
+    if (scatterTerm(operand, given, wanted))
+      return success();
     Value &reshard = reshards[{operand.get(), wanted}];
     if (!reshard) {
       OpBuilder builder(&getContext());
@@ -107,16 +117,100 @@ private:
         reshard = copy->getResult(0);
         broadcasts.insert(broadcast);
       } else {
-        reshard = ReshardOp::create(builder, operand.get().getLoc(),
-                                    operand.get().getType(), operand.get(),
-                                    given, wanted,
-                                    /*wire=*/TypeAttr(), /*scale=*/FloatAttr());
+        reshard = createReshard(builder, operand.get(), given, wanted);
       }
     }
     operand.set(reshard);
     return success();
   }
 
+  static Value createReshard(OpBuilder &builder, Value value,
+                             PlacementAttr given, PlacementAttr wanted) {
+    return ReshardOp::create(builder, value.getLoc(), value.getType(), value,
+                             given, wanted,
+                             /*wire=*/TypeAttr(), /*scale=*/FloatAttr());
+  }
+
+  /// Has a micro-batch reduce a term of a sum over micro-batches where it is
+  /// computed, so that its terms are not all there at once.
+  static bool scatterTerm(OpOperand &operand, PlacementAttr given,
+                          PlacementAttr wanted) {
+    auto result = dyn_cast<OpResult>(operand.get());
+    auto graph = operand.get().getDefiningOp<TaskGraphOp>();
+    if (!isa<MicroBatchesOp>(operand.getOwner()->getParentOp()) || !graph ||
+        !result.hasOneUse() || !given.getValue().isPartial() ||
+        wanted.getValue().isPartial())
+      return false;
+    OpOperand &yielded =
+        graph.getYield()->getOpOperand(result.getResultNumber());
+    OpBuilder builder(graph.getContext());
+    Value term = yielded.get();
+    if (term.getParentRegion() != &graph.getBody())
+      return false;
+    builder.setInsertionPointAfterValue(term);
+    yielded.set(createReshard(builder, term, given, wanted));
+    return true;
+  }
+
+  /// Has a TaskGraph gather a parameter before its first use there, so that
+  /// nobody holds it between TaskGraphs. What has formed it in another one is
+  /// computed again.
+  void gather(OpOperand &operand, PlacementAttr given, PlacementAttr wanted) {
+    Operation *user = operand.getOwner();
+    auto graph = user->getParentOfType<TaskGraphOp>();
+    Value value = lookThroughTaskGraph(operand.get());
+    Value &gathered = gathers[{{value, wanted}, graph}];
+    if (!gathered) {
+      Operation *maker = value.getDefiningOp();
+      bool isHere = maker && maker->getParentOfType<TaskGraphOp>() == graph;
+      Block *block = isHere  ? maker->getBlock()
+                     : graph ? &graph.getBody().front()
+                             : user->getBlock();
+      OpBuilder builder(block->findAncestorOpInBlock(*user));
+      Value local = isHere ? value : formAgain(builder, value);
+      gathered = createReshard(builder, local, given, wanted);
+    }
+    operand.set(gathered);
+  }
+
+  static Value formAgain(OpBuilder &builder, Value value) {
+    value = lookThroughTaskGraph(value);
+    Operation *maker = value.getDefiningOp();
+    if (!maker)
+      return value;
+    SmallVector<Value> operands;
+    for (Value operand : maker->getOperands())
+      operands.push_back(formAgain(builder, operand));
+    Operation *copy = builder.clone(*maker);
+    copy->removeAttr(operandPlacementsAttrName);
+    copy->setOperands(operands);
+    return copy->getResult(0);
+  }
+
+  /// Whether replicas read a parameter that they share out, whatever formed it:
+  /// not what is cut out of one in a loop, which is gathered there.
+  static bool isStored(OpOperand &operand) {
+    auto graph = operand.getOwner()->getParentOfType<TaskGraphOp>();
+    if (!graph || !isa_and_nonnull<ReplicateAttr>(graph.getStrategyAttr()))
+      return false;
+    Value value = lookThroughTaskGraph(operand.get());
+    while (isa_and_nonnull<stablehlo::ConvertOp, stablehlo::ReshapeOp,
+                           stablehlo::SliceOp, stablehlo::ReducePrecisionOp>(
+               value.getDefiningOp()) &&
+           isa<TaskGraphOp>(value.getDefiningOp()->getParentOp()))
+      value = lookThroughTaskGraph(value.getDefiningOp()->getOperand(0));
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto function =
+        argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
+                 : func::FuncOp();
+    return function &&
+           function.getArgAttr(argument.getArgNumber(), kFedByAttr) != nullptr;
+  }
+
+  /// Whether replicas share out parameters.
+  bool sharesParameters = false;
+  llvm::DenseMap<std::pair<std::pair<Value, Attribute>, Operation *>, Value>
+      gathers;
   llvm::DenseMap<std::pair<Value, Attribute>, Value> reshards;
   /// Those that have been made in other placements, too.
   llvm::SetVector<Operation *> broadcasts;

@@ -14,12 +14,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -39,17 +42,36 @@ bool isMadeByBackward(Value value) {
     return isMadeByBackward(
         moments.getBody(0).getTerminator()->getOperand(number));
   }
-  return false;
+  auto graph = op ? op->getParentOfType<TaskGraphOp>() : TaskGraphOp();
+  return graph && graph.getPhase() == Phase::Backward;
 }
 
-/// Whether updates read it, or who called the step, and nothing else.
-bool isForUpdates(Value value) {
-  return llvm::all_of(value.getUsers(), [](Operation *user) {
-    if (isa<func::ReturnOp>(user))
-      return true;
-    auto graph = user->getParentOfType<TaskGraphOp>();
-    return graph && graph.getPhase() == Phase::Apply;
-  });
+/// Whether updates read it, or who called the step, and nothing else: by
+/// itself, put into a stack, or added up by micro-batches.
+bool isForUpdates(Value root) {
+  llvm::SetVector<Value> values;
+  values.insert(root);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (OpOperand &use : values[i].getUses()) {
+      Operation *user = use.getOwner();
+      auto graph = user->getParentOfType<TaskGraphOp>();
+      if (isa<func::ReturnOp>(user) ||
+          (graph && graph.getPhase() == Phase::Apply))
+        continue;
+      auto loop = dyn_cast<stablehlo::WhileOp>(user->getParentOp());
+      if (isa<YieldOp>(user)) {
+        values.insert_range(resultsOfYielded(use));
+      } else if (isa<stablehlo::ReturnOp>(user) && loop) {
+        values.insert(loop->getResult(use.getOperandNumber()));
+        values.insert(loop.getBody().getArgument(use.getOperandNumber()));
+      } else if (isa<stablehlo::DynamicUpdateSliceOp, stablehlo::ReshapeOp,
+                     stablehlo::TransposeOp>(user)) {
+        values.insert(user->getResult(0));
+      } else {
+        return false;
+      }
+    }
+  return true;
 }
 
 class NarrowReductions

@@ -10,6 +10,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include <nlohmann/json.hpp>
 
 using namespace mlir;
@@ -38,6 +39,15 @@ Type Config::getWireType() const {
   if (isSet(kBF16Wire))
     return BFloat16Type::get(entries.getContext());
   return isSet(kF16Wire) ? Float16Type::get(entries.getContext()) : Type();
+}
+
+ZeroLevel Config::getZeroLevel() const {
+  auto name = dyn_cast_or_null<StringAttr>(get(kZeroLevel));
+  return llvm::StringSwitch<ZeroLevel>(name ? name.getValue().lower() : "")
+      .Case("v0", ZeroLevel::State)
+      .Case("v1", ZeroLevel::Gradients)
+      .Case("v2", ZeroLevel::Parameters)
+      .Default(ZeroLevel::None);
 }
 
 bool Config::isSet(StringRef key) const {

@@ -43,8 +43,7 @@ StepLayouts::StepLayouts(func::FuncOp function, const Cluster &cluster,
                          const StepMeshes &meshes)
     : function(function), cluster(cluster), meshes(meshes), costs(cluster),
       feeds(findFedArguments(function)),
-      sharesOptimizerState(Config(function->getParentOfType<ModuleOp>())
-                               .sharesOptimizerState()) {}
+      zeroLevel(Config(function->getParentOfType<ModuleOp>()).getZeroLevel()) {}
 
 /// The choices of splits that may be tried. Each takes time in proportion to
 /// the operations, so more than the first bound only while the second, of
@@ -167,113 +166,6 @@ AxisPropagation &StepLayouts::propagate(AxisPropagation::Options options) {
       std::make_unique<AxisPropagation>(function, std::move(options)));
   axes.back()->run();
   return *axes.back();
-}
-
-/// The axis along which an operation's replicas are: inside of a group, or else
-/// the groups themselves.
-unsigned StepLayouts::replicaAxis(Operation *op) const {
-  return meshes.meshOf(op)->getNumParts(1) > 1;
-}
-
-/// Whether replicas share out, along an axis, what an operation computes of the
-/// optimizer.
-bool StepLayouts::sharesState(Operation *op, unsigned axis) const {
-  TaskGraphOp graph = sharesOptimizerState ? graphOf(op) : TaskGraphOp();
-  return graph && graph.getPhase() == Phase::Apply &&
-         isa_and_nonnull<ReplicateAttr>(strategyOf(op)) &&
-         replicaAxis(op) == axis && meshes.meshOf(op)->getNumParts(axis) > 1;
-}
-
-/// Whether a value is computed element by element from others of its shape: not
-/// the sums over rows or columns that Adafactor keeps, for which gradients
-/// would have to be cut in several ways.
-static bool isElementwise(Value root) {
-  ArrayRef<int64_t> shape = cast<ShapedType>(root.getType()).getShape();
-  llvm::SetVector<Value> values;
-  values.insert(root);
-  for (size_t i = 0; i < values.size(); ++i) {
-    auto result = dyn_cast<OpResult>(values[i]);
-    if (!result)
-      continue;
-    Operation *op = result.getOwner();
-    if (auto graph = dyn_cast<TaskGraphOp>(op)) {
-      if (graph.getPhase() == Phase::Apply)
-        values.insert(graph.getBody().front().getTerminator()->getOperand(
-            result.getResultNumber()));
-      continue;
-    }
-    // Gradients are not the optimizer's.
-    if (TaskGraphOp graph = graphOf(op);
-        !graph || graph.getPhase() != Phase::Apply)
-      continue;
-    if (isa<hlo::ReduceOp>(op))
-      return false;
-    for (Value operand : op->getOperands())
-      if (auto type = dyn_cast<ShapedType>(operand.getType());
-          type && type.getShape() == shape)
-        values.insert(operand);
-  }
-  return true;
-}
-
-/// Finds the state of the optimizer: what only it reads, and a result feeds.
-/// ZeRO's first stage (Rajbhandari et al., 2020) splits it among replicas;
-/// gradients are scattered, and the parameters gathered that they have changed.
-void StepLayouts::findState(Factorization &factorization) {
-  if (!sharesOptimizerState)
-    return;
-  Operation *end = function.front().getTerminator();
-  for (auto [index, fed] : llvm::enumerate(feeds)) {
-    if (fed < 0)
-      continue;
-    BlockArgument argument = function.getArgument(fed);
-    Operation *first =
-        argument.use_empty() ? nullptr : *argument.getUsers().begin();
-    if (!first || batchSeeds.contains(argument) ||
-        !isElementwise(end->getOperand(index)))
-      continue;
-    unsigned axis = replicaAxis(first);
-    const Mesh *mesh = meshes.meshOf(first);
-    if (!llvm::all_of(argument.getUsers(), [&](Operation *op) {
-          return sharesState(op, axis) && meshes.meshOf(op) == mesh;
-        }))
-      continue;
-    // Of the first piece of which each replica can have a part.
-    SmallVector<DimPiece> pieces = factorization.getPieces(argument);
-    auto *piece = llvm::find_if(pieces, [&](const DimPiece &piece) {
-      return piece.extent >= mesh->getNumParts(axis);
-    });
-    if (piece != pieces.end())
-      stateSeeds[axis][argument] = AxisState::split(*piece);
-  }
-}
-
-/// Has the optimizer's state split, and what goes into it.
-void StepLayouts::seedState(AxisPropagation::Options &options,
-                            unsigned axis) const {
-  for (auto [argument, state] : stateSeeds[axis]) {
-    options.seeds[argument] = state;
-    options.shared.insert(argument);
-  }
-}
-
-/// Says what is shared out; an error where nothing is.
-LogicalResult StepLayouts::explainState() {
-  if (!sharesOptimizerState)
-    return success();
-  int64_t bytes = 0;
-  for (const auto &seeds : stateSeeds)
-    for (auto [argument, state] : seeds)
-      bytes += getTensorBytes(argument.getType());
-  if (bytes == 0)
-    return function.emitError("zero.level: no replicas have state of the "
-                              "optimizer that they could share out; leave it "
-                              "out");
-  emitRemark(function.getLoc())
-      << "zero: " << bytes
-      << " bytes of optimizer state are shared out among replicas, which "
-         "scatter gradients and gather changed parameters";
-  return success();
 }
 
 /// The policy of the axis inside a group.

@@ -17,8 +17,14 @@
 
 #include "AxisCosts.h"
 #include "StepMeshes.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Sharding/Factorization.h"
 #include "whale/Sharding/ParameterSplits.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+#include <string>
 
 namespace whale {
 
@@ -48,10 +54,16 @@ private:
   AxisPropagation &propagate(AxisPropagation::Options options);
   AxisPolicy policyOf(mlir::Operation *op) const;
   unsigned replicaAxis(mlir::Operation *op) const;
+  bool isReplicated(mlir::Operation *op, unsigned axis) const;
   bool sharesState(mlir::Operation *op, unsigned axis) const;
+  std::string
+  shareOut(mlir::BlockArgument argument, mlir::Value next,
+           Factorization &factorization,
+           const llvm::DenseMap<mlir::Type, llvm::SmallBitVector> &stackedDims);
   void findState(Factorization &factorization);
   void seedState(AxisPropagation::Options &options, unsigned axis) const;
   llvm::LogicalResult explainState();
+  void explainSums();
   AxisPropagation::Options commonOptions(unsigned axis, AxisCosts &costs);
   AxisState batchState(mlir::Value value, int64_t dim,
                        Factorization &factorization);
@@ -75,10 +87,14 @@ private:
   AxisCosts costs;
   std::shared_ptr<RuleCache> rules;
   llvm::SmallVector<int64_t> feeds;
-  /// Whether replicas share out the state of the optimizer.
-  bool sharesOptimizerState;
-  /// By axis, what is split for that.
+  /// What replicas share out.
+  ZeroLevel zeroLevel;
+  /// By axis, what is split for that, and the parameters among it.
   std::array<llvm::DenseMap<mlir::Value, AxisState>, 2> stateSeeds;
+  std::array<llvm::SetVector<mlir::Value>, 2> storedParameters;
+  /// The largest argument that a result feeds and that is not, and why.
+  mlir::BlockArgument unshared;
+  std::string whyUnshared;
   std::vector<std::unique_ptr<AxisPropagation>> axes;
   llvm::DenseMap<mlir::Value, AxisState> batchSeeds;
 };

@@ -21,6 +21,7 @@
 
 #include "StoredValues.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
@@ -45,7 +46,10 @@ StepLoads::StepLoads(func::FuncOp function, const Cluster &cluster,
                      llvm::function_ref<int64_t(Operation *)> inFlight)
     : function(function), cluster(cluster), stepMeshes(stepMeshes),
       batch(*layouts.getAxes()[0]), inner(*layouts.getAxes()[1]),
-      inFlight(inFlight) {
+      inFlight(inFlight),
+      gathersParameters(
+          Config(function->getParentOfType<ModuleOp>()).getZeroLevel() ==
+          ZeroLevel::Parameters) {
   findSpeedClasses();
   findMoments();
   number();
@@ -311,9 +315,27 @@ LoadKind StepLoads::heldAs(OpOperand &operand, Value value,
                                                                         : own;
 }
 
+/// Notes that a TaskGraph gathers a parameter which replicas share out, and has
+/// it until position `last`.
+void StepLoads::addGather(OpOperand &operand, Value value, unsigned last) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getOwner()->getParentOp() != function)
+    return;
+  Operation *op = operand.getOwner();
+  const Mesh *mesh = stepMeshes.meshOf(op);
+  LoadKind read =
+      kindOf(mesh, batch.getRequired(operand), inner.getRequired(operand));
+  if (stepMeshes.meshOfValue(value) != mesh ||
+      !isMoved(read, ownKind(value, mesh)))
+    return;
+  LiveRange &range = gathers[{value, graphOf(op).getOperation(), read}];
+  range.extend(last);
+  range.extend(positions.at(op));
+}
+
 /// Extends the ranges of what `op` reads and makes. Operations come last to
 /// first: how long its results are needed is known.
-void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
+void StepLoads::addUses(Operation *op, LiveRanges &ranges) {
   unsigned position = positions.at(op);
   bool isMoments = isa<MicroBatchesOp>(op);
   // What leaves the step or a micro-batch stays where it was made.
@@ -335,6 +357,8 @@ void StepLoads::addUses(Operation *op, LiveRanges &ranges) const {
         updatedInPlace.contains(operand.getOperandNumber()))
       continue;
     Value value = lookThroughTaskGraph(operand.get());
+    if (gathersParameters && !isEdge)
+      addGather(operand, value, std::max(useOf(op, value), last));
     const Mesh *reader = isEdge ? stepMeshes.meshOfValue(value) : mesh;
     LoadKind kind =
         isEdge ? ownKind(value, reader) : heldAs(operand, value, reader);
@@ -494,6 +518,11 @@ void StepLoads::addMemory() {
   }
   for (auto &[key, range] : ranges)
     addRange(std::get<0>(key), std::get<1>(key), std::get<2>(key), range);
+  for (auto &[key, range] : gathers) {
+    auto [value, graph, kind] = key;
+    addBytes(stepMeshes.meshOfValue(value), kind,
+             double(getTensorBytes(value.getType())), range.first, range.last);
+  }
   // Arguments without readers.
   for (BlockArgument argument : function.getArguments())
     if (argument.use_empty())

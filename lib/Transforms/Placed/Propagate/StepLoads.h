@@ -72,7 +72,8 @@ private:
                       LiveRange>;
   LoadKind heldAs(mlir::OpOperand &operand, mlir::Value value,
                   const Mesh *reader) const;
-  void addUses(mlir::Operation *op, LiveRanges &ranges) const;
+  void addUses(mlir::Operation *op, LiveRanges &ranges);
+  void addGather(mlir::OpOperand &operand, mlir::Value value, unsigned last);
   bool isAddedInPlace(mlir::Value value) const;
   bool isTakenOver(mlir::Value value, const LiveRange &range);
   void addRange(mlir::Value value, const Mesh *mesh, LoadKind kind,
@@ -92,6 +93,12 @@ private:
   const StepMeshes &stepMeshes;
   const AxisPropagation &batch, &inner;
   llvm::function_ref<int64_t(mlir::Operation *)> inFlight;
+  /// Whether TaskGraphs gather parameters which replicas share out, and where
+  /// each of them has one.
+  bool gathersParameters;
+  llvm::MapVector<std::tuple<mlir::Value, mlir::Operation *, LoadKind>,
+                  LiveRange>
+      gathers;
   /// A device of each speed class.
   std::vector<int64_t> speedClasses;
   std::vector<unsigned> classOf;

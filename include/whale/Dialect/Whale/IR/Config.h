@@ -15,6 +15,10 @@
 
 namespace whale {
 
+/// What replicas share out of the state of a step (ZeRO: Rajbhandari et al.,
+/// 2020): that of the optimizer, sums of gradients too, parameters too.
+enum class ZeroLevel : uint8_t { None, State, Gradients, Parameters };
+
 /// The configuration of a module (`whale.config`): a dictionary with an entry
 /// or a section for each key. All keys, with what they accept and what they
 /// mean, are in python/whale/config_keys.json, which the frontend and the
@@ -89,9 +93,8 @@ public:
     return getCount(kApplyGroups);
   }
 
-  /// Whether replicas share out the state of the optimizer (ZeRO, level 1:
-  /// Rajbhandari et al., 2020).
-  bool sharesOptimizerState() const { return get(kZeroLevel) != nullptr; }
+  /// Returns what replicas share out.
+  ZeroLevel getZeroLevel() const;
 
   /// Whether a step says which operation made a NaN.
   bool debugsNans() const { return isSet(kDebugNans); }
