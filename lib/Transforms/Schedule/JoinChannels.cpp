@@ -48,7 +48,8 @@ struct ClassUse {
   size_t place;
 };
 
-struct Channel {
+/// A channel that may be joined with others.
+struct JoinedChannel {
   uint64_t number;
   StepKind kind;
   /// By class.
@@ -59,7 +60,7 @@ struct Channel {
 };
 
 /// What becomes one transfer, in its order.
-using Group = SmallVector<Channel *>;
+using Group = SmallVector<JoinedChannel *>;
 
 class ChannelJoiner {
 public:
@@ -70,17 +71,17 @@ public:
 
 private:
   void collect(size_t number, ProgramCosts &costs);
-  bool canJoin(const Group &group, const Channel &next) const;
+  bool canJoin(const Group &group, const JoinedChannel &next) const;
   bool isShort(Operation *first, Operation *last) const;
   void join(const Group &group) const;
   void join(ArrayRef<ClassUse> parts) const;
 
   ArrayRef<ScheduleOp> classes;
   int64_t bucketBytes;
-  llvm::MapVector<uint64_t, std::unique_ptr<Channel>> channels;
+  llvm::MapVector<uint64_t, std::unique_ptr<JoinedChannel>> channels;
   /// By class, the channels of its exchanges in their order; null for what
   /// holds some.
-  SmallVector<SmallVector<Channel *>> orders;
+  SmallVector<SmallVector<JoinedChannel *>> orders;
   /// What the instructions before an operation of a schedule take.
   llvm::DenseMap<Operation *, double> secondsBefore;
 };
@@ -101,7 +102,7 @@ static WaitOp waitOf(CollectiveOp op) {
 }
 
 void ChannelJoiner::collect(size_t number, ProgramCosts &program) {
-  SmallVector<Channel *> &order = orders.emplace_back();
+  SmallVector<JoinedChannel *> &order = orders.emplace_back();
   ScheduleOp schedule = classes[number];
   InstructionCosts costs(program, schedule.getRanks().front());
   double seconds = 0;
@@ -110,9 +111,9 @@ void ChannelJoiner::collect(size_t number, ProgramCosts &program) {
     seconds += costs.secondsOf(&op);
     auto collective = dyn_cast<CollectiveOp>(op);
     auto channelOf = [&](CollectiveOp its) {
-      std::unique_ptr<Channel> &channel = channels[its.getChannel()];
+      std::unique_ptr<JoinedChannel> &channel = channels[its.getChannel()];
       if (!channel) {
-        channel = std::make_unique<Channel>();
+        channel = std::make_unique<JoinedChannel>();
         channel->number = its.getChannel();
         channel->kind = stepKindOf(its);
         channel->isCandidate = isJoinable(channel->kind);
@@ -132,7 +133,7 @@ void ChannelJoiner::collect(size_t number, ProgramCosts &program) {
     // A rank takes a local slice from itself, outside of its queue.
     if (isa<LocalSliceOp>(op))
       continue;
-    Channel *channel = channelOf(collective);
+    JoinedChannel *channel = channelOf(collective);
     channel->isCandidate &= bool(collective.getToken());
     channel->bytes = std::max({channel->bytes, bytesOf(collective.getInput()),
                                bytesOf(collective.getOutput())});
@@ -163,10 +164,11 @@ static bool receives(const ClassUse &part) {
   return bool(CollectiveOp(part.op).getOutput());
 }
 
-bool ChannelJoiner::canJoin(const Group &group, const Channel &next) const {
-  const Channel &last = *group.back();
+bool ChannelJoiner::canJoin(const Group &group,
+                            const JoinedChannel &next) const {
+  const JoinedChannel &last = *group.back();
   int64_t bytes = next.bytes;
-  for (const Channel *part : group)
+  for (const JoinedChannel *part : group)
     bytes += part->bytes;
   if (!next.isCandidate || next.kind != last.kind || bytes > bucketBytes ||
       next.uses.size() != last.uses.size())
@@ -180,7 +182,7 @@ bool ChannelJoiner::canJoin(const Group &group, const Channel &next) const {
       if (lastUses->second[use].place + 1 != its.place)
         return false;
       SmallVector<ClassUse> parts;
-      for (const Channel *part : group)
+      for (const JoinedChannel *part : group)
         parts.push_back(part->uses.find(number)->second[use]);
       parts.push_back(its);
       if (!startLast(parts))
@@ -231,7 +233,7 @@ void ChannelJoiner::join(const Group &group) const {
   for (const auto &[number, uses] : group.front()->uses)
     for (size_t use = 0; use < uses.size(); ++use) {
       SmallVector<ClassUse> parts;
-      for (const Channel *part : group)
+      for (const JoinedChannel *part : group)
         parts.push_back(part->uses.find(number)->second[use]);
       join(parts);
       for (ClassUse &part : MutableArrayRef(parts).drop_front())
@@ -246,9 +248,9 @@ void ChannelJoiner::run(ProgramCosts &costs) {
   for (size_t number = 0; number < classes.size(); ++number)
     collect(number, costs);
   std::vector<std::unique_ptr<Group>> groups;
-  llvm::DenseMap<Channel *, Group *> groupOf;
-  for (const SmallVector<Channel *> &order : orders)
-    for (Channel *channel : order) {
+  llvm::DenseMap<JoinedChannel *, Group *> groupOf;
+  for (const SmallVector<JoinedChannel *> &order : orders)
+    for (JoinedChannel *channel : order) {
       // A large one is worth its own messages.
       if (!channel || !channel->isCandidate ||
           channel->bytes > bucketBytes / 2 || groupOf.contains(channel))
@@ -256,7 +258,7 @@ void ChannelJoiner::run(ProgramCosts &costs) {
       // Neighbours are neighbours in all their classes.
       const auto &[number, uses] = channel->uses.front();
       size_t place = uses.front().place;
-      Channel *last = place ? orders[number][place - 1] : nullptr;
+      JoinedChannel *last = place ? orders[number][place - 1] : nullptr;
       Group *group = groupOf.lookup(last);
       if (!group || group->back() != last || !canJoin(*group, *channel)) {
         groups.push_back(std::make_unique<Group>());
