@@ -100,7 +100,7 @@ public:
   /// whatever one says, it may lack memory.
   template <typename... Parameters, typename... Arguments>
   int tryLibrary(const system::Entry<int(Parameters...)> &entry,
-                Arguments... arguments) const {
+                 Arguments... arguments) const {
     int status = entry.function(arguments...);
     if (status)
       askLenders([&] { return !(status = entry.function(arguments...)); });

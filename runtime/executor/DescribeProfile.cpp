@@ -152,7 +152,8 @@ void Describer::describeRanks(std::string &text) const {
   // Of many ranks those that the others wait for.
   if (rows.size() > mostRanks)
     std::ranges::sort(rows, std::ranges::greater(), &Row::compute);
-  text += "rank             compute            transfer             waiting   around instructions\n";
+  text += "rank             compute            transfer             waiting   "
+          "around instructions\n";
   for (size_t i = 0; i < std::min(rows.size(), mostRanks); ++i)
     text += print("%4zu ", rows[i].rank) + time(rows[i].compute) +
             time(rows[i].transfer) + time(rows[i].waiting) +

@@ -19,12 +19,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "whale/Report/TraceNames.h"
 #include "executor/DescribeProfile.h"
 #include "executor/Executor.h"
 #include "executor/ModelStep.h"
 #include "transport/Peers.h"
 #include "whale/ProgramFormat/LiveBytes.h"
+#include "whale/Report/TraceNames.h"
 
 #include <algorithm>
 #include <set>

@@ -56,7 +56,7 @@ def test_collectives_under_mpirun(transport: str) -> None:
         timeout=HANG,
         env=os.environ | NO_EAGER_SENDS,
     )
-    assert result.stdout == "288 scenarios, 0 wrong ranks\n", result.stderr
+    assert result.stdout == "292 scenarios, 0 wrong ranks\n", result.stderr
     assert result.returncode == 0
 
 

@@ -87,8 +87,7 @@ public:
              whale::Target &target);
   StringRef getValueName() const override { return "target"; }
   void printOptionDiff(const Option &option, const whale::Target &target,
-                       const OptionValue<whale::Target> &,
-                       size_t width) const {
+                       const OptionValue<whale::Target> &, size_t width) const {
     printOptionName(option, width);
     outs() << "= " << target << "\n";
   }
