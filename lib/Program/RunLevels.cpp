@@ -194,7 +194,9 @@ Target LevelRunner::describe(const RankTarget &target) const {
 /// The pipeline for the target, with what is to be explained.
 std::string LevelRunner::withOptions(StringRef pipeline,
                                      const RankTarget &target) const {
-  std::string text = setTarget(pipeline, describe(target));
+  std::string text = pipeline.str();
+  if (pipeline.contains('%'))
+    text = setTarget(pipeline, describe(target));
   if (options.callsPython)
     text = addOption(text, "whale-lift-callbacks", "python");
   if (options.explainMemory)

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from layers import ROWS, WIDTH, arguments, make_step
 
 import whale as wh
 
-WIDTH, LAYERS, ROWS, STEPS = 32, 8, 24, 2
+LAYERS, STEPS = 8, 2
 OPTIMIZERS = {
     "sgd": lambda: optax.sgd(0.1),
     "adam": lambda: optax.adam(1e-2),
@@ -25,31 +26,6 @@ OPTIMIZERS = {
 }
 # Of all matrices; biases are reduced in one exchange.
 GRADIENTS = 4 * LAYERS * WIDTH**2
-
-
-def make_step(optimizer):
-    def step(params, state, x):
-        def loss(params):
-            y = x
-            for w, b in params:
-                y = jnp.tanh(y @ w + b)
-            return jnp.mean(y**2)
-
-        value, grads = jax.value_and_grad(loss)(params)
-        updates, state = optimizer.update(grads, state, params)
-        return optax.apply_updates(params, updates), state, value
-
-    return step
-
-
-def arguments(optimizer):
-    keys = jax.random.split(jax.random.key(0), LAYERS + 1)
-    params = [
-        (jax.random.normal(k, (WIDTH, WIDTH)) / WIDTH**0.5, jnp.zeros(WIDTH))
-        for k in keys[:-1]
-    ]
-    batch = jax.random.normal(keys[-1], (ROWS, WIDTH))
-    return params, optimizer.init(params), batch
 
 
 def lowered(name, ranks, **config):
@@ -64,7 +40,7 @@ def lowered(name, ranks, **config):
         batch_argnums=2,
         donate_argnums=(0, 1),
     )
-    return step, arguments(optimizer)
+    return step, arguments(optimizer, LAYERS)
 
 
 def bytes_held(name, ranks, **config):

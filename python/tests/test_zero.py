@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from layers import ROWS, WIDTH, arguments, make_step
 
 import whale as wh
 
-WIDTH, LAYERS, ROWS, STEPS = 32, 3, 24, 3
+LAYERS, STEPS = 3, 3
 UNEVEN = {
     "nodes": [
         {
@@ -40,31 +41,6 @@ OPTIMIZERS = {
 }
 
 
-def make_step(optimizer):
-    def step(params, state, x):
-        def loss(params):
-            y = x
-            for w, b in params:
-                y = jnp.tanh(y @ w + b)
-            return jnp.mean(y**2)
-
-        value, grads = jax.value_and_grad(loss)(params)
-        updates, state = optimizer.update(grads, state, params)
-        return optax.apply_updates(params, updates), state, value
-
-    return step
-
-
-def arguments(optimizer):
-    keys = jax.random.split(jax.random.key(0), LAYERS + 1)
-    params = [
-        (jax.random.normal(k, (WIDTH, WIDTH)) / WIDTH**0.5, jnp.zeros(WIDTH))
-        for k in keys[:-1]
-    ]
-    batch = jax.random.normal(keys[-1], (ROWS, WIDTH))
-    return params, optimizer.init(params), batch
-
-
 def size_of(tree):
     return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
 
@@ -79,7 +55,7 @@ def lowered(optimizer, cluster, strategy=wh.replicate, **config):
         batch_argnums=2,
         donate_argnums=(0, 1),
     )
-    return step, arguments(optimizer)
+    return step, arguments(optimizer, LAYERS)
 
 
 def run(name, cluster, strategy=wh.replicate, **config):
@@ -109,7 +85,7 @@ def test_optimizers(name, level):
     # Of the loss and of norms, scalars; Adafactor's sums of rows stay whole.
     if name != "adafactor":
         assert kinds["all_reduce"]["bytes"] < 512
-        gradients = size_of(arguments(OPTIMIZERS[name]())[0])
+        gradients = size_of(arguments(OPTIMIZERS[name](), LAYERS)[0])
         assert kinds["reduce_scatter"]["bytes"] == gradients
         if level == "v0":
             assert kinds["all_gather"]["bytes"] == gradients
@@ -179,9 +155,9 @@ def mixed_step(params, state, x):
 )
 def test_bytes_of_mixed_precision(level, whole, shared):
     """2P + 12P/N beside gradients of 2P or 2P/N; 16P/N with them in stage 3."""
-    ranks, master = 4, [w for w, _ in arguments(optax.adam(1e-2))[0]]
+    ranks, master = 4, [w for w, _ in arguments(optax.adam(1e-2), LAYERS)[0]]
     params = [w.astype(jnp.bfloat16) for w in master]
-    batch = arguments(optax.adam(1e-2))[2]
+    batch = arguments(optax.adam(1e-2), LAYERS)[2]
     given = (params, (master, optax.adam(1e-2).init(master)), batch)
     wh.init(wh.Config({"zero.level": level}))
     wh.set_default_strategy(wh.replicate())
@@ -261,7 +237,7 @@ def test_scans(level, micro):
 def test_nests(strategy, config, cluster, level):
     config = config | {"zero.level": level}
     plan = run("adam", cluster, strategy, **config)
-    params, state, batch = arguments(OPTIMIZERS["adam"]())
+    params, state, batch = arguments(OPTIMIZERS["adam"](), LAYERS)
     everything = size_of((params, state, batch))
     shared = size_of(state) + (level == "v2") * size_of(params)
     parts = [d["memory"]["arguments"] for d in plan["devices"]]
@@ -338,7 +314,7 @@ def test_optimizer_in_a_loop(level):
 
         return *jax.lax.scan(body, (params, state), xs)[0], 0.0
 
-    params, state, batch = arguments(optimizer)
+    params, state, batch = arguments(optimizer, LAYERS)
     wh.init(wh.Config({"zero.level": level}))
     wh.set_default_strategy(wh.replicate())
     step = wh.jit(

@@ -19,6 +19,9 @@
 
 #include "Manifests.h"
 
+#include "whale/ProgramFormat/ReadProgram.h"
+#include "whale/System/Error.h"
+
 #include "whale/ProgramFormat/Program.h"
 
 using nlohmann::json;
@@ -212,6 +215,15 @@ json richManifest() {
       part["dst_shapes"][std::to_string(rank)] = {4, 2, 4};
   }
   return root;
+}
+
+std::string errorOf(const std::string &text) {
+  try {
+    readProgram(text, "file");
+    return "";
+  } catch (const system::Error &error) {
+    return error.what();
+  }
 }
 
 } // namespace whale::format::test

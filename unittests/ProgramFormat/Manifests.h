@@ -35,6 +35,9 @@ nlohmann::json shardBuffer(const std::string &space, int64_t where,
 /// and instruction, and the kernels `add`, `scale`, `less` and `increment`.
 nlohmann::json richManifest();
 
+/// What is wrong with a manifest; empty if it is a program's.
+std::string errorOf(const std::string &text);
+
 } // namespace whale::format::test
 
 #endif // WHALE_UNITTESTS_PROGRAMFORMAT_MANIFESTS_H

@@ -25,16 +25,6 @@ using nlohmann::json;
 
 namespace {
 
-/// Empty if the text is a program.
-std::string errorOf(const std::string &text) {
-  try {
-    readProgram(text, "file");
-    return "";
-  } catch (const whale::system::Error &error) {
-    return error.what();
-  }
-}
-
 /// The rich program with a channel in which rank 3 sends all others a matrix
 /// and an integer.
 json manifestWithParts() {

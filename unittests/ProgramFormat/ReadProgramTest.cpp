@@ -31,15 +31,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Empty if the text is a program.
-std::string errorOf(const std::string &text) {
-  try {
-    readProgram(text, "file");
-    return "";
-  } catch (const whale::system::Error &error) {
-    return error.what();
-  }
-}
+using whale::format::test::errorOf;
 
 bool refused(const std::string &text) { return !errorOf(text).empty(); }
 

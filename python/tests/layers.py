@@ -1,0 +1,35 @@
+"""A step of equal layers with any optimizer, for tests of its state."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+WIDTH, ROWS = 32, 24
+
+
+def make_step(optimizer):
+    """Takes what `arguments` gives; returns the next, and the loss."""
+
+    def step(params, state, x):
+        def loss(params):
+            y = x
+            for w, b in params:
+                y = jnp.tanh(y @ w + b)
+            return jnp.mean(y**2)
+
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, state = optimizer.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    return step
+
+
+def arguments(optimizer, layers):
+    """Parameters, the optimizer's state, and a batch."""
+    keys = jax.random.split(jax.random.key(0), layers + 1)
+    params = [
+        (jax.random.normal(k, (WIDTH, WIDTH)) / WIDTH**0.5, jnp.zeros(WIDTH))
+        for k in keys[:-1]
+    ]
+    batch = jax.random.normal(keys[-1], (ROWS, WIDTH))
+    return params, optimizer.init(params), batch
