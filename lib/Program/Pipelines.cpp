@@ -63,8 +63,8 @@ llvm::ArrayRef<Level> getLevels() {
       {"annotated",
        "whale-inline-calls,whale-erase-unused-calls,whale-check-nans,"
        "whale-lift-callbacks,whale-import-scopes,"
-       "whale-expand-chlo,whale-normalize,whale-form-attention,"
-       "whale-cut-task-graphs,whale-keep-received,"
+       "whale-expand-chlo,whale-normalize,whale-mixed-precision,"
+       "whale-form-attention,whale-cut-task-graphs,whale-keep-received,"
        "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
       {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"

@@ -343,6 +343,64 @@ def Normalize : Pass<"whale-normalize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
+def MixedPrecision : Pass<"whale-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "products of f32 take halves";
+  let description = [{
+    With `amp.level = "bf16"` in `whale.config`, the operands of `dot_general`
+    and `convolution` are rounded to bf16. Parameters and results of the step
+    keep their types.
+
+    - **In halves**: products of f32 with f32, and what only moves elements to
+      them (`broadcast_in_dim`, `reshape`, `reverse`, `slice`, `transpose`).
+      What a product gives is bf16 and widened where it is read; a product that
+      reads it takes it as it is. A value that several products read is rounded
+      once, where it is made, so that other TaskGraphs get halves too; an
+      argument before its first use.
+    - **In f32**: all other operations, among them sums, norms, softmaxes and
+      losses; products of the optimizer (phase `apply`), and those that the user
+      has asked more precision of (`precision` other than `DEFAULT`, or an
+      algorithm). So do results of products that the step's results, or what
+      the optimizer reads, are sums of, as the gradients of parameters: they are
+      added up over micro-batches and replicas as they are.
+    - Left alone: products that don't have all three tensors of f32, as what a
+      user computes in halves.
+
+    A remark says how many products take halves and why others do not; with
+    `amp.debug_log` there is one for each product.
+
+    Example:
+    ```mlir
+    module attributes {whale.config = {amp = {level = "bf16"}}} {
+      func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>)
+          -> tensor<4x8xf32> {
+        %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+        %1 = stablehlo.tanh %0 : tensor<4x8xf32>
+        return %1 : tensor<4x8xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {whale.config = {amp = {level = "bf16"}}} {
+      func.func @main(%arg0: tensor<4x8xf32>, %arg1: tensor<8x8xf32>)
+          -> tensor<4x8xf32> {
+        %0 = stablehlo.convert %arg0
+            : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+        %1 = stablehlo.convert %arg1
+            : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+        %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0]
+            : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+        %3 = stablehlo.convert %2 : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+        %4 = stablehlo.tanh %3 : tensor<4x8xf32>
+        return %4 : tensor<4x8xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
 def FormAttention : Pass<"whale-form-attention", "::mlir::ModuleOp"> {
   let summary = "one operation for each attention and for its gradient";
   let description = [{

@@ -50,6 +50,11 @@ ZeroLevel Config::getZeroLevel() const {
       .Default(ZeroLevel::None);
 }
 
+FloatType Config::getProductType() const {
+  auto name = dyn_cast_or_null<StringAttr>(get(kAmpLevel));
+  return name ? BFloat16Type::get(name.getContext()) : FloatType();
+}
+
 bool Config::isSet(StringRef key) const {
   auto flag = dyn_cast_or_null<BoolAttr>(get(key));
   return flag && flag.getValue();
@@ -179,5 +184,8 @@ LogicalResult Config::verify(Operation *op, DictionaryAttr entries) {
   if (config.getCount(kF16Scale) && !config.isSet(kF16Wire))
     return op->emitError("whale.config: ")
            << kF16Scale << " belongs with " << kF16Wire;
+  if (config.get(kAmpLog) && !config.get(kAmpLevel))
+    return op->emitError("whale.config: ")
+           << kAmpLog << " belongs with " << kAmpLevel;
   return success();
 }

@@ -42,6 +42,8 @@ public:
   static constexpr llvm::StringLiteral kApplyGroups =
       "optimizer.num_apply_group";
   static constexpr llvm::StringLiteral kZeroLevel = "zero.level";
+  static constexpr llvm::StringLiteral kAmpLevel = "amp.level";
+  static constexpr llvm::StringLiteral kAmpLog = "amp.debug_log";
   static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
@@ -95,6 +97,11 @@ public:
 
   /// Returns what replicas share out.
   ZeroLevel getZeroLevel() const;
+
+  /// Returns the type of halves that products of f32 take; null for f32.
+  mlir::FloatType getProductType() const;
+  /// Whether a remark says of each product which type it takes.
+  bool logsProducts() const { return isSet(kAmpLog); }
 
   /// Whether a step says which operation made a NaN.
   bool debugsNans() const { return isSet(kDebugNans); }
