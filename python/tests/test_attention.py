@@ -4,7 +4,7 @@ Each case says whether the compiler makes one operation of it: the saved program
 then calls `attention`, and `attention_gradient`, and holds no tensor of scores.
 
 Values and gradients must be within 2e-5 of the largest magnitude of each
-tensor, 3e-2 in bf16; all inputs have fixed seeds. A failure means that a
+tensor, 3e-2 in halves; all inputs have fixed seeds. A failure means that a
 pattern is not recognized, is recognized where it is something else, or is
 computed wrongly. Each case compiles a program with Whale and one with XLA.
 """
@@ -193,10 +193,16 @@ def test_what_stays(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name,remat", [("causal", True), ("library_groups", False)]
+    "name,remat,dtype",
+    [
+        ("causal", True, jnp.bfloat16),
+        ("library_groups", False, jnp.bfloat16),
+        ("causal", False, jnp.float16),
+        ("padded", False, jnp.float16),
+    ],
 )
-def test_half_precision(name: str, remat: bool) -> None:
-    step = step_of(FORMED[name], remat, jnp.bfloat16)
+def test_half_precision(name: str, remat: bool, dtype: Any) -> None:
+    step = step_of(FORMED[name], remat, dtype)
     check(step, formed=True, tolerance=3e-2)
 
 

@@ -91,7 +91,8 @@ AttentionTensor LetterReader::read(const LibraryTensor &tensor,
   if (letters.size() != shape.size())
     fail("config." + name + " must have a letter for each dimension");
   if (isMask ? tensor.dtype != DType::I1
-             : tensor.dtype != DType::F32 && tensor.dtype != DType::BF16)
+             : tensor.dtype != DType::F32 && tensor.dtype != DType::BF16 &&
+                   tensor.dtype != DType::F16)
     fail("the " + name + " has an element type that it can't have");
   bool isFirst = extents.empty();
   std::map<char, int64_t> strides;

@@ -83,8 +83,10 @@ static void replaceByCall(PatternRewriter &rewriter, Operation *op,
 
 static format::AttentionCall::Tensor describe(Type given, StringRef letters) {
   auto type = cast<RankedTensorType>(given);
-  return {type.getElementType().isBF16() ? format::DType::BF16
-                                         : format::DType::F32,
+  Type element = type.getElementType();
+  return {element.isBF16()  ? format::DType::BF16
+          : element.isF16() ? format::DType::F16
+                            : format::DType::F32,
           letters.str(),
           {type.getShape().begin(), type.getShape().end()}};
 }

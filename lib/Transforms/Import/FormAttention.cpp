@@ -180,8 +180,8 @@ Reason Former::check() {
       return "it belongs to several TaskGraphs";
     if (llvm::any_of(products, isProduct)) {
       Type element = getElementTypeOrSelf(op->getResult(0));
-      if (!element.isF32() && !element.isBF16())
-        return "its results are neither of f32 nor of bf16";
+      if (!isAttentionElement(element))
+        return "its results are neither of f32 nor of bf16 or f16";
       continue;
     }
     for (Operation *user : op->getUsers())
@@ -196,8 +196,8 @@ Reason Former::check() {
     Type element = getElementTypeOrSelf(tensor.value);
     if (llvm::is_contained(shapeOf(tensor.value), 0))
       return "it has no elements";
-    if (!element.isF32() && !element.isBF16())
-      return "its operands are neither of f32 nor of bf16";
+    if (!isAttentionElement(element))
+      return "its operands are neither of f32 nor of bf16 or f16";
   }
   if (!uses.hasGradient())
     return {};

@@ -28,6 +28,10 @@
 using namespace mlir;
 using namespace whale;
 
+bool whale::isAttentionElement(Type element) {
+  return element.isF32() || element.isBF16() || element.isF16();
+}
+
 bool whale::isAttention(Operation *op) {
   return isa<AttentionOp, AttentionGradientOp>(op);
 }
@@ -193,7 +197,7 @@ static LogicalResult verifyShared(Op op, LetterVerifier &letters) {
                            llvm::to_vector_of<Value>(op->getResults()))) {
     Type element = getElementTypeOrSelf(value);
     bool isMask = value == op.getMask();
-    if (isMask ? !element.isInteger(1) : !element.isF32() && !element.isBF16())
+    if (isMask ? !element.isInteger(1) : !isAttentionElement(element))
       return op.emitOpError("cannot have ")
              << (isMask ? "a mask" : "a tensor") << " of " << element;
   }

@@ -137,8 +137,9 @@ std::optional<Labels> stepForward(Operation *op, const Labels &labels) {
 Labeled stripTransposes(Labeled from) {
   while (Operation *op = from.value.getDefiningOp()) {
     auto convert = dyn_cast<hlo::ConvertOp>(op);
-    bool widens = convert &&
-                  getElementTypeOrSelf(convert.getOperand()).isBF16() &&
+    Type element =
+        convert ? getElementTypeOrSelf(convert.getOperand()) : Type();
+    bool widens = convert && (element.isBF16() || element.isF16()) &&
                   getElementTypeOrSelf(convert.getType()).isF32();
     if (!widens && !isa<hlo::TransposeOp>(op))
       break;

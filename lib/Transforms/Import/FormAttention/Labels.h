@@ -53,7 +53,7 @@ std::optional<Labeled> stepBack(const Labeled &from);
 /// The labels of the result of such an operation, for those of its operand.
 std::optional<Labels> stepForward(mlir::Operation *op, const Labels &labels);
 
-/// Without transpositions, and without conversions from bf16 to f32.
+/// Without transpositions, and without conversions from halves to f32.
 Labeled stripTransposes(Labeled from);
 
 /// Where they agree, what both say; none if they don't.

@@ -20,6 +20,7 @@
 
 #include "Match.h"
 
+#include "whale/Dialect/Whale/IR/Attention.h"
 #include "whale/Sharding/Reducers.h"
 
 #include <cmath>
@@ -165,7 +166,7 @@ bool ScoreWalk::addBias(Value added, Labeled &from) {
   while (auto before = stepBack(source)) {
     source = *before;
     Type element = getElementTypeOrSelf(source.value);
-    if (element.isF32() || element.isBF16())
+    if (isAttentionElement(element))
       found.bias = source;
   }
   return true;
@@ -203,7 +204,7 @@ bool ScoreWalk::select(hlo::SelectOp op, Labeled &from) {
 std::optional<Labels> ScoreWalk::run(Labeled from) {
   while (Operation *op = from.value.getDefiningOp()) {
     Type element = getElementTypeOrSelf(from.value);
-    if (!element.isF32() && !element.isBF16()) {
+    if (!isAttentionElement(element)) {
       llvm::raw_string_ostream(reason) << "its scores are of " << element;
       return std::nullopt;
     }

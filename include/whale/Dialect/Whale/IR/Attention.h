@@ -27,6 +27,8 @@ struct AttentionLetters {
   llvm::SmallVector<llvm::StringRef> operands, results;
 };
 
+/// Whether tensors of attention, but for a mask, may have these elements.
+bool isAttentionElement(mlir::Type element);
 /// Whether it is a whale.attention or a whale.attention_gradient; only for
 /// those are the functions below.
 bool isAttention(mlir::Operation *op);

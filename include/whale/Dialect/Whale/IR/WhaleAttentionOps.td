@@ -29,8 +29,8 @@ class Whale_AttentionBase<string mnemonic>
     - The query has `q`, `d` and heads; the key `k` and `d`, the value `k` and
       `e`, both with some of these heads; mask and bias some of `q`, `k` and the
       heads.
-    - Queries, keys, values and results are of f32 or bf16; the mask is of i1,
-      the bias of f32 or bf16.
+    - Queries, keys, values and results are of f32, bf16 or f16; the mask is of
+      i1, the bias of f32, bf16 or f16.
     - There is a text for the mask if there is a mask, and for the bias if there
       is a bias; `fill` is only there with a mask or `causal`.
   }];
