@@ -110,12 +110,10 @@ def config_table(text: str) -> str:
     keys = json.loads((ROOT / "python/whale/config_keys.json").read_text())
     rows = ["| key | values | meaning |", "|---|---|---|"]
     for name, key in keys.items():
-        if "names" in key:
-            values = ", ".join(f'`"{value}"`' for value in key["names"])
-        elif "most" in key:
-            values = f"{key['least']} to {key['most']}"
-        else:
-            values = "True, False"
+        accepted = [f'`"{value}"`' for value in key.get("names", [])]
+        if "most" in key:
+            accepted.append(f"{key['least']} to {key['most']}")
+        values = ", ".join(accepted or ["True, False"])
         rows.append(f"| `{name}` | {values} | {key['meaning']} |")
     begin, end = "<!-- config-keys -->\n", "<!-- config-keys end -->\n"
     first, rest = text.split(begin)

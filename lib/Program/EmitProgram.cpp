@@ -274,6 +274,9 @@ LogicalResult ProgramEmitter::gatherParameters() {
     argument.donated = isDonated(first, i) || get(kAliasingOutputAttr);
     argument.fedBy = number(get(kFedByAttr));
     argument.batchDim = number(get(kBatchDimAttr));
+    if (auto initial = dyn_cast_or_null<DenseI64ArrayAttr>(get(kInitialAttr)))
+      argument.initial.assign(initial.asArrayRef().begin(),
+                              initial.asArrayRef().end());
     argument.role = get(kBatchDimAttr)                   ? format::Role::Batch
                     : argument.donated || argument.fedBy ? format::Role::State
                                                          : format::Role::Input;

@@ -132,6 +132,21 @@ static CallbackOperand readCallback(const Field &field) {
   return callback;
 }
 
+/// The first value of an argument that is the program's own.
+static void readInitial(const Field &field, Parameter &parameter) {
+  std::optional<Field> initial = field.find("initial");
+  if (!initial)
+    return;
+  // As many as f32 tells apart.
+  constexpr int64_t most = 1 << 24;
+  parameter.initial = initial->integers(-most, most);
+  if (parameter.initial.empty() || parameter.dtype != DType::F32 ||
+      parameter.shape !=
+          Shape{static_cast<int64_t>(parameter.initial.size())} ||
+      !parameter.fedBy)
+    initial->fail("must be the elements of an argument of f32 that is fed");
+}
+
 void ProgramReader::readParameters() {
   Field arguments = root.at("arguments"), results = root.at("results");
   size_t resultCount = results.size();
@@ -146,6 +161,7 @@ void ProgramReader::readParameters() {
     if (auto fedBy = field.find("fed_by"))
       parameter.fedBy =
           fedBy->integer(0, static_cast<int64_t>(resultCount) - 1);
+    readInitial(field, parameter);
     program.arguments.push_back(std::move(parameter));
   }
 

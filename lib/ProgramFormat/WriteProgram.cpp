@@ -193,6 +193,8 @@ void ProgramWriter::writeParameters() {
     json["batch_dim"] = format::toJson(argument.batchDim);
     json["donated"] = argument.donated;
     json["fed_by"] = format::toJson(argument.fedBy);
+    if (!argument.initial.empty())
+      json["initial"] = argument.initial;
     arguments.push_back(std::move(json));
   }
   for (const Parameter &result : program.results) {

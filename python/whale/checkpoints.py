@@ -22,7 +22,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from whale import distributed, native, nesting
+from whale import distributed, native, nesting, own_state
 from whale.array import Array, Kind
 from whale.dtypes import element_name, numpy_dtype
 from whale.errors import RuntimeError
@@ -207,6 +207,11 @@ class Checkpointer:
             restored.append(
                 _like(value, _array(checkpoint.array(number), leaf))
             )
+        for name in list(filter(own_state.is_own, numbers)):
+            number = numbers.pop(name)
+            _, dtype, shape, _ = checkpoint.leaves[number]
+            leaf = Leaf(name, tuple(shape), dtype)
+            own_state.restore(name, _array(checkpoint.array(number), leaf))
         if numbers:
             raise RuntimeError(
                 f"{self._directory}: the checkpoint of step {checkpoint.step} "
@@ -237,6 +242,8 @@ def _described(
             plan = value.kind.program.plan
         key = _leaf(value, name).key or ""
         leaves.append((name, key, _handle(value, name)))
+    for name, value in own_state.saved():
+        leaves.append((name, "", _handle(value, name)))
     structure = json.dumps(str(jax.tree.structure(tree)))
     try:
         text = json.dumps({} if extra is None else extra, allow_nan=False)

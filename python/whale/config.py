@@ -20,7 +20,7 @@ class Key:
 
     # In the Markdown of docs/python.md.
     meaning: str
-    # A number from `least` to `most`, one of `names`, or else True or False.
+    # A number from `least` to `most` or one of `names`, or else True or False.
     least: int | None = None
     most: int | None = None
     names: tuple[str, ...] = ()
@@ -30,19 +30,19 @@ class Key:
     @property
     def accepts(self) -> str:
         """What it accepts, in words."""
-        if self.names:
-            names = ", ".join(map(repr, self.names))
-            return f"one of {names}" if len(self.names) > 1 else names
-        if self.most is not None:
-            return f"a whole number from {self.least} to {self.most}"
-        return "True or False"
+        names = ", ".join(map(repr, self.names))
+        if len(self.names) > 1 and self.most is None:
+            names = f"one of {names}"
+        if self.most is None:
+            return names or "True or False"
+        number = f"a whole number from {self.least} to {self.most}"
+        return f"{names} or {number}" if names else number
 
     def check(self, value: Any) -> bool:
-        if self.names:
-            names = [name.lower() for name in self.names]
-            return isinstance(value, str) and value.lower() in names
+        if isinstance(value, str):
+            return value.lower() in [name.lower() for name in self.names]
         if self.most is None:
-            return isinstance(value, bool)
+            return isinstance(value, bool) and not self.names
         return (
             isinstance(value, int)
             and not isinstance(value, bool)
@@ -168,7 +168,10 @@ _current = Config()
 
 def init(config: Config | Mapping[str, Any] | None = None) -> None:
     """Starts afresh: sets the configuration, forgets scopes and defaults."""
+    from whale import own_state
+
     global _current
+    own_state.forget()
     _current = config if isinstance(config, Config) else Config(config)
     forgotten = strategies.reset()
     if forgotten is not None:

@@ -29,6 +29,7 @@ from whale.array import Array, Kind, array_class
 from whale.callbacks import Callback, caller_of, calls_of
 from whale.dtypes import element_name
 from whale.errors import RuntimeError
+from whale.own_state import OwnState
 from whale.plan import Plan
 from whale.recording import Recording
 from whale.signature import Leaf, Signature, host_value
@@ -70,6 +71,7 @@ class Program:
             target = self._manifest["target"]
             counts = [len(self._manifest[k]) for k in ("arguments", "results")]
             self._calls = calls_of(self._manifest["results"], functions)
+            self._own = OwnState(self.name, self._manifest["arguments"])
         except (KeyError, TypeError) as error:
             raise RuntimeError(f"{path}/manifest.json: no {error}") from None
         # A program without code is for the simulator.
@@ -81,6 +83,7 @@ class Program:
                 path, distributed.job(), caller_of(functions), own_ranks
             )
         counts[1] -= len(self._calls.results)
+        counts = [count - len(self._own) for count in counts]
         expected = [len(signature.arguments), len(signature.results)]
         if counts != expected:
             raise RuntimeError(
@@ -110,6 +113,11 @@ class Program:
     def signature(self) -> Signature:
         """What it takes and gives."""
         return self._signature
+
+    @property
+    def own(self) -> OwnState:
+        """What it keeps from step to step beside what it is given."""
+        return self._own
 
     @property
     def calls_python(self) -> bool:
@@ -283,24 +291,41 @@ class Program:
         out_tree = self._signature.result_tree(in_tree)
         if self._has_donated:
             self._check_donation(values)
-        call = array_class(), values, self._host_handle, self._result_kinds
-        if self._recording is None:
-            results, self._last = native.waited(self._native.submit, *call)
-        else:
-            results, self._last = self._recording.run(self.rank_count, *call)
-            if self._recording.is_over:
-                self._recording = None
+        results = self._submit(values)
         if not self._last.has_left:
             steps.add(self._last)
         if self._functions:
             # Else the end of the process might come before a call.
             native.waited(self._last.stats)
+        own = len(self._signature.results), len(self._own)
+        if self._own:
+            self._own.keep(results[own[0] : sum(own)])
+            del results[own[0] : sum(own)]
         if self._calls:
             self._calls.make(results[len(self._signature.results) :])
             del results[len(self._signature.results) :]
         for index, shape in self._shapes:
             results[index] = np.zeros(shape, jax.dtypes.float0)
         return out_tree.unflatten(results)
+
+    def _submit(self, values: list[Any]) -> list[Any]:
+        """Starts a step; what it gives, with what is its own."""
+        values = [*values, *self._own.values] if self._own else values
+        call = array_class(), values, self._host_handle, self._result_kinds
+        try:
+            if self._recording is None:
+                results, self._last = native.waited(self._native.submit, *call)
+            else:
+                results, self._last = self._recording.run(
+                    self.rank_count, *call
+                )
+                if self._recording.is_over:
+                    self._recording = None
+        except BaseException:
+            # What is its own may be of a step that failed.
+            self._own.reset()
+            raise
+        return results
 
     def move(self, indices: list[int], values: list[Any]) -> list[Array]:
         """The values as these leaves of the arguments want them."""
@@ -319,7 +344,12 @@ class Program:
         return moved
 
     def _host_handle(self, index: int, value: Any) -> Any:
-        leaf = self._signature.arguments[index]
+        count = len(self._signature.arguments)
+        leaf = (
+            self._signature.arguments[index]
+            if index < count
+            else self._own.leaves[index - count]
+        )
         return host_handle(host_value(value, leaf), leaf)
 
     @functools.cached_property
@@ -338,7 +368,11 @@ class Program:
             if leaf.dtype == "float0"
             else Kind(leaf.aval, leaf.key, entry, self._native)
             for leaf, entry in zip(
-                (*self._signature.results, *self._calls.results),
+                (
+                    *self._signature.results,
+                    *self._own.leaves,
+                    *self._calls.results,
+                ),
                 self._manifest["results"],
                 strict=True,
             )

@@ -87,6 +87,7 @@ class Checked:
             or program.rank_count == 1
             or distributed.job() is not None
             or not can_be_saved(program)
+            or not program.own.is_initial
         ):
             return self._run(program, values, in_tree)
         self._seen.add(program)

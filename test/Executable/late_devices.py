@@ -146,6 +146,7 @@ def check_leaves(
         def run(seed: int) -> tuple[list[np.ndarray], dict[str, Any]]:
             with seeded(seed):
                 late = wh.load(path)
+            late.own.reset()
             return words(late.run(values, in_tree)), late.stats or {}
 
         return check(read_manifest(path), words(result), run)

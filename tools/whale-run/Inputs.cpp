@@ -52,6 +52,10 @@ Inputs::Inputs(const Program &program, const std::string &inputsPath,
     if (inData && inInputs)
       throw Error(dataPath + ": tensor '" + parameter.name + "' is in " +
                   inputsPath + " too");
+    if (!inData && !inInputs && !parameter.initial.empty()) {
+      sources.push_back({nullptr, false});
+      continue;
+    }
     if (!inData && !inInputs)
       throw Error(inputsPath + ": there is no tensor '" + parameter.name +
                   "', which the program takes" +
@@ -154,14 +158,25 @@ Array Inputs::read(const File &file, const Parameter &parameter,
                       std::shared_ptr<const void>(file.owner(), bytesOfRow));
 }
 
+/// What an argument of the program's own is in the first step.
+static Array initialValue(const Parameter &parameter) {
+  std::vector<float> elements(parameter.initial.begin(),
+                              parameter.initial.end());
+  return Array::fromHost(parameter.dtype, parameter.shape, elements.data());
+}
+
 void Inputs::fill(std::vector<Array> &arguments, int64_t step) const {
   for (size_t i = 0; i < sources.size(); ++i) {
     const Parameter &parameter = program.arguments()[i];
     const auto &[tensor, fromData] = sources[i];
     if (fromData)
       arguments[i] = read(data, parameter, *tensor, step % tensor->shape[0]);
-    else if (!arguments[i] || arguments[i].isDonated())
+    else if (arguments[i] && !arguments[i].isDonated())
+      continue;
+    else if (tensor)
       arguments[i] = read(inputs, parameter, *tensor, 0);
+    else
+      arguments[i] = initialValue(parameter);
   }
 }
 

@@ -35,7 +35,8 @@ private:
 
   const Program &program;
   File inputs, data;
-  /// For each argument: its tensor in one of the files.
+  /// For each argument: its tensor in one of the files; null for what is the
+  /// program's own.
   struct Source {
     const File::Tensor *tensor;
     bool data;

@@ -64,6 +64,12 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
             "file: arguments[1].boxes[2]: reaches out of the view [4, 2, 4]");
   EXPECT_EQ(errorOf("/arguments/1/boxes/2", nullptr),
             "file: arguments[1].boxes: must cover the whole view [4, 2, 4]");
+  EXPECT_EQ(errorOf("/arguments/0/initial", {1, 2}),
+            "file: arguments[0].initial: must be the elements of an argument "
+            "of f32 that is fed");
+  EXPECT_EQ(errorOf("/arguments/0/initial", {1.5}),
+            "file: arguments[0].initial[0]: must be an integer from "
+            "-16777216 to 16777216");
   EXPECT_EQ(errorOf("/origins/1/lines/1", 7),
             "file: origins[1].lines[1]: must be a string");
   EXPECT_EQ(errorOf("/classes/0/instructions/0/origin", 2),

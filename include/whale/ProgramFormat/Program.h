@@ -100,6 +100,9 @@ struct Parameter {
   std::optional<int64_t> fedBy;
   /// Whether running the program consumes the array.
   bool donated = false;
+  /// Arguments only: where it is no argument of the user's, its elements in the
+  /// first step, of f32.
+  std::vector<int64_t> initial;
 
   /// Results only: the donated argument whose memory the result reuses.
   std::optional<int64_t> alias;

@@ -64,6 +64,10 @@ inline constexpr llvm::StringLiteral kVirtualDevicesAttr =
     "whale.virtual_devices";
 /// On an argument of @main: the index of the result that is its next value.
 inline constexpr llvm::StringLiteral kFedByAttr = "whale.fed_by";
+/// On an argument of @main that Whale has added: a tensor of f32 of one
+/// dimension, its value in the first step. It has no place in what the user
+/// gives, and neither has the result that it is fed by.
+inline constexpr llvm::StringLiteral kInitialAttr = "whale.initial";
 /// On an argument of @main: its memory may be taken over. Whale's own, without
 /// a value, and JAX's, true or false.
 inline constexpr llvm::StringLiteral kDonatedAttr = "whale.donated";

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CarryAttributes.h"
+#include "MixedPrecision/LossScale.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Transforms/Attributes.h"
@@ -298,8 +299,12 @@ struct MixedPrecisionPass : impl::MixedPrecisionBase<MixedPrecisionPass> {
     Config config(getOperation());
     FloatType half = config.getProductType();
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
-    if (half && main && !main.isExternal())
-      Narrower(main, half, config.logsProducts()).run();
+    if (!half || !main || main.isExternal())
+      return;
+    // Of the gradients as they are, before what is rounded.
+    if (half.isF16() && failed(scaleGradients(main, config.getLossScale())))
+      return signalPassFailure();
+    Narrower(main, half, config.logsProducts()).run();
   }
 };
 

@@ -55,8 +55,33 @@ module attributes {whale.config = {cluster = {uneven_replicas = 1 : i64}}} {}
 
 // -----
 
-// expected-error@+1 {{whale.config: there is no key 'pipeline.num_stages'; the keys are num_micro_batch, batch_norm, num_task_graph, pipeline.strategy, cluster.uneven_replicas, communication.bucket_bytes, communication.bf16, communication.fp16, communication.fp16_scale, optimizer.num_apply_group, zero.level, amp.level, amp.debug_log, debug_nans, gpu.epilogues, gpu.tf32}}
+// expected-error@+1 {{whale.config: there is no key 'pipeline.num_stages'; the keys are num_micro_batch, batch_norm, num_task_graph, pipeline.strategy, cluster.uneven_replicas, communication.bucket_bytes, communication.bf16, communication.fp16, communication.fp16_scale, optimizer.num_apply_group, zero.level, amp.level, amp.loss_scale, amp.debug_log, debug_nans, gpu.epilogues, gpu.tf32}}
 module attributes {whale.config = {pipeline = {num_stages = 2 : i64}}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: amp.loss_scale is "static", expected "dynamic" or a whole number from 1 to 16777216}}
+module attributes {whale.config = {amp = {level = "f16", loss_scale = "static"}}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: amp.loss_scale is 0 : i64, expected "dynamic" or a whole number}}
+module attributes {whale.config = {amp = {level = "f16", loss_scale = 0 : i64}}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: amp.loss_scale belongs with amp.level "f16" or "O1"}}
+module attributes {whale.config = {amp = {level = "bf16", loss_scale = 8 : i64}}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: amp.debug_log belongs with amp.level}}
+module attributes {whale.config = {amp = {debug_log = true}}} {}
+
+// -----
+
+// expected-error@+1 {{whale.config: debug_nans and amp.level "f16" exclude one another}}
+module attributes {whale.config = {amp = {level = "O1"}, debug_nans = true}} {}
 
 // -----
 
@@ -109,6 +134,13 @@ func.func @batch_dim_type(%x: tensor<8xf32> {whale.batch_dim = 0 : i32}) {
 // expected-error@+1 {{attribute 'whale.fed_by' of argument 0 is 1, the function has 1 results}}
 func.func @fed_by(%x: tensor<8xf32> {whale.fed_by = 1}) -> tensor<8xf32> {
   return %x : tensor<8xf32>
+}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.initial' of argument 0 needs f32 of one dimension}}
+func.func @initial(%x: tensor<2xi32> {whale.initial = array<i64: 1, 2>}) {
+  return
 }
 
 // -----

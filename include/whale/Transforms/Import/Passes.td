@@ -347,13 +347,13 @@ def MixedPrecision : Pass<"whale-mixed-precision", "::mlir::ModuleOp"> {
   let summary = "products of f32 take halves";
   let description = [{
     With `amp.level = "bf16"` in `whale.config`, the operands of `dot_general`
-    and `convolution` are rounded to bf16. Parameters and results of the step
-    keep their types.
+    and `convolution` are rounded to bf16, with `"f16"` or `"O1"` to f16.
+    Parameters and results of the step keep their types.
 
     - **In halves**: products of f32 with f32, and what only moves elements to
       them (`broadcast_in_dim`, `reshape`, `reverse`, `slice`, `transpose`).
-      What a product gives is bf16 and widened where it is read; a product that
-      reads it takes it as it is. A value that several products read is rounded
+      What a product gives is of halves, and widened where it is read; a product
+      that reads it takes it as it is. A value that several products read is rounded
       once, where it is made, so that other TaskGraphs get halves too; an
       argument before its first use.
     - **In f32**: all other operations, among them sums, norms, softmaxes and
@@ -367,6 +367,17 @@ def MixedPrecision : Pass<"whale-mixed-precision", "::mlir::ModuleOp"> {
 
     A remark says how many products take halves and why others do not; with
     `amp.debug_log` there is one for each product.
+
+    With f16, gradients are multiplied by a loss scale: each is followed from
+    where the optimizer reads it back through operations that are linear in what
+    comes from the loss (their rules' *linear in*), to constants or values of
+    the forward, and what enters there is multiplied. Behind the backward
+    gradients are divided. Where one is not finite, what is fed back to
+    arguments is what it was. A gradient of which the backward computes
+    something that is not proportional to it is an error, and so is an update in
+    a loop or branch. Without a number in `amp.loss_scale`, the scale is in an
+    argument of `@main` with `whale.initial`, and the result that feeds it,
+    behind those of the user: the scale, and the good steps since it changed.
 
     Example:
     ```mlir
@@ -410,7 +421,7 @@ def FormAttention : Pass<"whale-form-attention", "::mlir::ModuleOp"> {
     `whale.attention_gradient`, which computes the scores anew, so that no
     scores or probabilities are left. A mask that compares row and key numbers,
     as `jnp.tril` does, or that is such a constant, becomes `causal`.
-    Conversions between f32 and bf16 in between disappear; all in between is
+    Conversions between f32 and halves in between disappear; all in between is
     then in f32.
 
     What the gradient computes is compared as a formula: sums of products of

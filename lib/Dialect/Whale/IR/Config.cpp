@@ -52,7 +52,11 @@ ZeroLevel Config::getZeroLevel() const {
 
 FloatType Config::getProductType() const {
   auto name = dyn_cast_or_null<StringAttr>(get(kAmpLevel));
-  return name ? BFloat16Type::get(name.getContext()) : FloatType();
+  if (!name)
+    return {};
+  return name.getValue().equals_insensitive("bf16")
+             ? FloatType(BFloat16Type::get(name.getContext()))
+             : Float16Type::get(name.getContext());
 }
 
 bool Config::isSet(StringRef key) const {
@@ -80,7 +84,7 @@ void Config::setTf32(ModuleOp module) {
 }
 
 namespace {
-/// What a key accepts: a number from `least` to `most`, one of `names`, in
+/// What a key accepts: a number from `least` to `most` or one of `names`, in
 /// upper or lower case, or else true or false.
 struct Key {
   std::string name;
@@ -114,24 +118,22 @@ static ArrayRef<Key> getKeys() {
 }
 
 static std::string accepted(const Key &key) {
-  if (key.most)
-    return ("a whole number from " + Twine(*key.least) + " to " +
-            Twine(*key.most))
-        .str();
-  if (key.names.empty())
-    return "true or false";
   std::string names = "\"" + llvm::join(key.names, "\", \"") + "\"";
-  return key.names.size() > 1 ? "one of " + names : names;
+  if (key.names.size() > 1 && !key.most)
+    names = "one of " + names;
+  if (!key.most)
+    return key.names.empty() ? "true or false" : names;
+  return ((key.names.empty() ? "" : names + " or ") + "a whole number from " +
+          Twine(*key.least) + " to " + Twine(*key.most))
+      .str();
 }
 
 static bool isValid(const Key &key, Attribute value) {
-  if (key.most) {
-    auto number = dyn_cast<IntegerAttr>(value);
-    return number && number.getType().isSignlessInteger(64) &&
-           number.getInt() >= *key.least && number.getInt() <= *key.most;
-  }
-  if (key.names.empty())
+  if (!key.most && key.names.empty())
     return isa<BoolAttr>(value);
+  if (auto number = dyn_cast<IntegerAttr>(value))
+    return key.most && number.getType().isSignlessInteger(64) &&
+           number.getInt() >= *key.least && number.getInt() <= *key.most;
   auto name = dyn_cast<StringAttr>(value);
   return name && llvm::any_of(key.names, [&](StringRef other) {
            return other.equals_insensitive(name);
@@ -184,8 +186,17 @@ LogicalResult Config::verify(Operation *op, DictionaryAttr entries) {
   if (config.getCount(kF16Scale) && !config.isSet(kF16Wire))
     return op->emitError("whale.config: ")
            << kF16Scale << " belongs with " << kF16Wire;
-  if (config.get(kAmpLog) && !config.get(kAmpLevel))
+  FloatType half = config.getProductType();
+  if (config.get(kAmpLog) && !half)
     return op->emitError("whale.config: ")
            << kAmpLog << " belongs with " << kAmpLevel;
+  if (half && half.isF16() && config.debugsNans())
+    return op->emitError("whale.config: ")
+           << kDebugNans << " and " << kAmpLevel
+           << " \"f16\" exclude one another: a loss scale that is too large "
+              "makes numbers that are not finite";
+  if (config.get(kLossScale) && !(half && half.isF16()))
+    return op->emitError("whale.config: ") << kLossScale << " belongs with "
+                                           << kAmpLevel << " \"f16\" or \"O1\"";
   return success();
 }

@@ -211,6 +211,16 @@ static Fault findFedByFault(const Site &site, Attribute value) {
                   : Fault();
 }
 
+static Fault findInitialFault(const Site &site, Attribute value) {
+  if (!isa<DenseI64ArrayAttr>(value))
+    return expected(value, "an array of i64");
+  // A rank that has no part of the argument has none of its elements.
+  auto type = dyn_cast_or_null<RankedTensorType>(site.type);
+  bool isOfF32 = !site.type ||
+                 (type && type.getElementType().isF32() && type.getRank() == 1);
+  return isOfF32 ? Fault() : Fault(" needs f32 of one dimension");
+}
+
 static Fault findAliasFault(const Site &site, Attribute value) {
   if (!isI64(value))
     return expected(value, "an i64");
@@ -375,6 +385,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.loop_bytes", kOnMicroBatches, findLoopBytesFault},
     {kChunkAttr, kOnTaskGraph, findCountFault},
     {kWeightGradientAttr, kOnTaskGraph, findUnitFault},
+    {"whale.initial", kOnArgument, findInitialFault},
     {"whale.stack_piece", kOnArgument | kOnResult, findStackPieceFault},
     {"whale.feedback_found", kOnFunction, findUnitFault},
     {kCallbackAttr, kOnResult, findCallbackFault},

@@ -43,6 +43,7 @@ public:
       "optimizer.num_apply_group";
   static constexpr llvm::StringLiteral kZeroLevel = "zero.level";
   static constexpr llvm::StringLiteral kAmpLevel = "amp.level";
+  static constexpr llvm::StringLiteral kLossScale = "amp.loss_scale";
   static constexpr llvm::StringLiteral kAmpLog = "amp.debug_log";
   static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
@@ -100,6 +101,9 @@ public:
 
   /// Returns the type of halves that products of f32 take; null for f32.
   mlir::FloatType getProductType() const;
+  /// Returns what gradients are multiplied by; nullopt if it is found while the
+  /// program runs.
+  std::optional<int64_t> getLossScale() const { return getCount(kLossScale); }
   /// Whether a remark says of each product which type it takes.
   bool logsProducts() const { return isSet(kAmpLog); }
 
