@@ -58,11 +58,38 @@ function(add_whale_library name)
   set_property(GLOBAL APPEND PROPERTY WHALE_LIBS ${name})
 endfunction()
 
+# add_whale_base_library(NAME SOURCES... [LINK LIBRARIES...])
+# The same for what uses neither LLVM nor MLIR: compiler, runtime and simulator
+# share it.
+function(add_whale_base_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  if(WHALE_UNITY_BUILD)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM WhaleRuntimePch)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK}
+                                PRIVATE nlohmann_json::nlohmann_json)
+endfunction()
+
+# add_whale_base_tool(NAME SOURCES... LINK LIBRARIES...)
+# A program that uses neither LLVM nor MLIR, compiled as libraries are, so that
+# it can share their precompiled header.
+function(add_whale_base_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  target_precompile_headers(${name} REUSE_FROM WhaleRuntimePch)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} CLI11::CLI11
+                                        nlohmann_json::nlohmann_json)
+endfunction()
+
 # add_whale_tool(NAME SOURCES... LINK LIBRARIES...)
+# The same for what uses both.
 function(add_whale_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  # As libraries are compiled, so that it can share their precompiled header.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
   target_precompile_headers(${name} REUSE_FROM WhaleDialectsPch)

@@ -28,11 +28,10 @@
 namespace whale::sim {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 /// What the plan says of the whole program.
 static void readPlan(LoadedProgram &loaded) {
-  Json plan = system::parseJson<Json>(loaded.program.plan);
+  auto plan = system::parseJson<nlohmann::json>(loaded.program.plan);
   if (!plan.is_object())
     return;
   if (auto samples = plan.find("samples");
