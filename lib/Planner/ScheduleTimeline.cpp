@@ -262,8 +262,9 @@ whale::findPeakBytes(llvm::ArrayRef<ScheduleStep> steps,
     if (isWeights && !splits[step.chunk])
       continue;
     bool isSplit = splits[step.chunk] && !isWeights;
-    // A backward with the gradients of its weights right behind it is whole.
-    if (isSplit && next < steps.size() &&
+    // A backward with the gradients of its weights right behind it may be
+    // whole.
+    if (isSplit && cost.joinsWeight && next < steps.size() &&
         steps[next].kind == ScheduleStep::WeightGradient &&
         steps[next].chunk == step.chunk &&
         steps[next].microBatch == step.microBatch) {

@@ -15,6 +15,8 @@ import pathlib
 import re
 import subprocess
 
+import jax
+import jax.numpy as jnp
 import memory_models
 import pytest
 
@@ -22,6 +24,8 @@ import whale as wh
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOLERANCE = 0.15
+
+Layers = list[tuple[jax.Array, jax.Array]]
 
 
 def estimate(case: memory_models.Case, folder: pathlib.Path) -> float:
@@ -60,6 +64,35 @@ def estimate(case: memory_models.Case, folder: pathlib.Path) -> float:
 def test_some_models(family: str, seed: int, tmp_path: pathlib.Path) -> None:
     ratio = estimate(memory_models.draw(family, seed), tmp_path)
     assert abs(ratio - 1) <= TOLERANCE
+
+
+def test_gradients_of_weights_that_wait(tmp_path: pathlib.Path) -> None:
+    """Stages whose layers are split gather what gradients of weights read, and
+    keep it until they are computed."""
+
+    def loss(params: Layers, x: jax.Array) -> jax.Array:
+        for layers in (params[:4], params[4:]):
+            with wh.split(32):
+                for up, down in layers:
+                    hidden = jnp.tanh(jax.nn.standardize(x) @ up)
+                    x = x + hidden @ down
+        return (x**2).mean()
+
+    def step(params: Layers, state: None, x: jax.Array) -> tuple[Layers, None]:
+        gradients = jax.grad(loss)(params, x)
+        new = jax.tree.map(lambda w, g: w - 0.1 * g, params, gradients)
+        return new, state
+
+    shape = memory_models.shape
+    case = memory_models.Case(
+        "weights that wait",
+        step,
+        ([(shape(512, 512),) * 2] * 8, None, shape(8192, 512)),
+        {"num_micro_batch": 4, "pipeline.strategy": "zero-bubble"},
+        None,
+        64,
+    )
+    assert abs(estimate(case, tmp_path) - 1) <= TOLERANCE
 
 
 @pytest.mark.long

@@ -192,6 +192,17 @@ TEST(Schedule, GradientsOfWeightsThatWaitTakeMemory) {
             "F0 B0 W0 F1 B1 W1 F2 B2 W2");
 }
 
+TEST(Schedule, GradientsOfWeightsBehindAnExchangeTakeMemory) {
+  ScheduleProblem problem = equalStages(2, 3, {1, 1, 1, 0, 10});
+  for (StageCost &cost : problem.costs) {
+    cost.weightBytes = 15;
+    cost.joinsWeight = false;
+  }
+  // F0, and what B1 has left: the second stage has never two of both.
+  EXPECT_EQ(timelineOf(ScheduleKind::ZeroBubble, problem).peakBytes,
+            (Peaks{25, 30}));
+}
+
 TEST(Schedule, BackwardsFreeWhatGradientsOfWeightsDoNotRead) {
   ScheduleProblem problem = equalStages(2, 3, {1, 1, 1, 0, 10});
   for (StageCost &cost : problem.costs)

@@ -100,6 +100,9 @@ struct StageCost {
   /// Kept instead of `activationBytes` from a backward to its weight gradient,
   /// if they are separate; 0 if the backward computes both.
   int64_t weightBytes = 0;
+  /// Whether a backward and the gradients of its weights right behind it need
+  /// no more than both in one: nothing is exchanged on the way.
+  bool joinsWeight = true;
   /// Kept from the first gradients of the weights to the end: their sums over
   /// micro-batches.
   int64_t sumBytes = 0;

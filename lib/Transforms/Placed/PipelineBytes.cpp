@@ -64,14 +64,43 @@ void PipelineBytes::readExpected() {
   }
 }
 
+/// Whether a backward exchanges something, for itself or with other stages. Its
+/// instructions are then computed in the order in which they stand, all of them
+/// before those for weights.
+static bool exchanges(TaskGraphOp backward) {
+  return llvm::any_of(backward->getUsers(), llvm::IsaPred<ReshardOp>) ||
+         backward.walk([](ReshardOp) { return WalkResult::interrupt(); })
+             .wasInterrupted();
+}
+
+/// What a value takes on a device, in bytes.
+static double bytesOn(Value value, int64_t device) {
+  auto type = cast<RankedTensorType>(value.getType());
+  PlacementAttr placement = getPlacement(value);
+  if (!placement)
+    return double(getTensorBytes(type));
+  auto local = getLocalType(type, placement.getValue(), device);
+  return local ? double(getTensorBytes(*local)) : 0;
+}
+
 void PipelineBytes::findWeightInputs() {
   weightInputs.resize(pipeline.getSlots().size());
   for (TaskGraphOp graph : pipeline.graphs()) {
     int64_t slot = pipeline.getSlot(graph);
-    if (slot < 0 || !graph->hasAttr(kWeightGradientAttr))
+    if (slot < 0)
       continue;
+    if (!graph->hasAttr(kWeightGradientAttr)) {
+      weightInputs[slot].areExchanged |=
+          graph.getPhase() == Phase::Backward && exchanges(graph);
+      continue;
+    }
     graph.walk([&](Operation *op) {
       for (Value operand : op->getOperands()) {
+        // What they move themselves is kept as it was, or moved early, where
+        // that is less.
+        if (auto moved = operand.getDefiningOp<ReshardOp>();
+            moved && graph->isAncestor(moved))
+          continue;
         auto producer =
             lookThroughReshards(operand).getDefiningOp<TaskGraphOp>();
         if (!producer || pipeline.getSlot(producer) != slot ||
@@ -79,6 +108,10 @@ void PipelineBytes::findWeightInputs() {
           continue;
         bool isForward = producer.getPhase() == Phase::Forward;
         WeightInputs &inputs = weightInputs[slot];
+        int64_t device = pipeline.getSlots()[slot].devices.front();
+        if (auto moves = dyn_cast<ReshardOp>(op);
+            moves && bytesOn(moves, device) < bytesOn(operand, device))
+          operand = moves;
         (isForward ? inputs.ofForward : inputs.ofBackward).insert(operand);
       }
     });
@@ -98,16 +131,6 @@ void PipelineBytes::findSamples() {
                             getTensorBytes(largest.getType()))
           largest = result;
     }
-}
-
-/// What a value takes on a device, in bytes.
-static double bytesOn(Value value, int64_t device) {
-  auto type = cast<RankedTensorType>(value.getType());
-  PlacementAttr placement = getPlacement(value);
-  if (!placement)
-    return double(getTensorBytes(type));
-  auto local = getLocalType(type, placement.getValue(), device);
-  return local ? double(getTensorBytes(*local)) : 0;
 }
 
 static double bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
@@ -175,6 +198,7 @@ StageCost PipelineBytes::costOf(int64_t device, int64_t slot,
     cost.weightBytes =
         toBytes(std::min(kept, bytesOn(inputs.ofForward, device) / firstPart) +
                 bytesOn(inputs.ofBackward, device) / firstPart);
+  cost.joinsWeight = !inputs.areExchanged;
   cost.sumBytes = toBytes(expected.sums[slot]);
   cost.sumParts = sumParts[slot];
   return cost;

@@ -57,6 +57,8 @@ private:
   /// what forwards make, and backwards.
   struct WeightInputs {
     llvm::SetVector<mlir::Value> ofForward, ofBackward;
+    /// Whether the backward exchanges something.
+    bool areExchanged = false;
   };
   std::vector<WeightInputs> weightInputs;
   /// By slot and region of the loop: the largest of the values that forwards
