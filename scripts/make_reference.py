@@ -16,7 +16,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs/reference"
 DIALECTS = {
-    "whale": ["Whale/IR/WhaleOps.td", "Whale/IR/WhaleProgramOps.td"],
+    "whale": [
+        "Whale/IR/WhaleOps.td",
+        "Whale/IR/WhaleProgramOps.td",
+        "Whale/IR/WhaleRecomputeOps.td",
+    ],
     "stablehlo": ["StableHLO/IR/StableHLO*Ops.td"],
     "chlo": ["CHLO/IR/CHLOOps.td"],
     "sdy": ["Shardy/IR/ShardyOps.td"],

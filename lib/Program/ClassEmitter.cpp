@@ -26,6 +26,7 @@
 #include "ToFormat.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 #include "whale/ProgramFormat/Numeric.h"
 #include "whale/System/Error.h"
 #include "whale/System/Json.h"
@@ -394,8 +395,8 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   format::Instruction instruction;
   // Of a collective that is over where it is.
   std::optional<format::Wait> after;
-  if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, ShardOffsetOp, ViewOp,
-          PackOp, UnpackOp>(op)) {
+  if (isa<stablehlo::ConstantOp, stablehlo::ReshapeOp, AfterOp, ShardOffsetOp,
+          ViewOp, PackOp, UnpackOp>(op)) {
     return success();
   } else if (auto launchOp = dyn_cast<LaunchOp>(op)) {
     if (failed(launch(launchOp, instruction)))

@@ -11,11 +11,14 @@
 // is short.
 //
 // What devices need is known once buffers are planned. Where one lacks memory,
-// transfers are started as late as possible; if that is not enough, the module
-// is restored from a copy, and lowered once more: with other devices for the
-// stages where that is enough, else with corrected estimates, by which
+// transfers are started as late as possible; if that is not enough, and the
+// step asks for it, backwards compute values of the forward again, as many as
+// are lacking by what that has saved so far. If no more can be saved, the
+// module is restored from a copy, and lowered once more: with other devices for
+// the stages where that is enough, else with corrected estimates, by which
 // automatic stages are cut until they are expected to fit. Remarks and warnings
-// about a plan that is dropped are forgotten. Cost: at most two lowerings, in
+// about a plan that is dropped are forgotten. Cost: at most two lowerings, each
+// of which recomputation repeats up to mostSavings times; in
 // the second of which what comes before kernels is run at most five times, and
 // two copies of the module at a time. Where nothing fits, all that is done up
 // to three times more, for what the error advises: without code, but with the
@@ -35,6 +38,7 @@
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Report/TextTable.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Plans.h"
 #include "whale/Transforms/SourceLines.h"
@@ -75,6 +79,10 @@ private:
   Location findPlace();
 
   // Deciding again.
+  LogicalResult recompute();
+  bool lackMore(double times);
+  int64_t findMostLacking() const;
+  LogicalResult lowerScheduled();
   StringRef correct();
   void findStageDevices();
   SmallVector<int64_t> findStageBytes() const;
@@ -95,6 +103,11 @@ private:
   /// as it came there: the cut of automatic stages, or else the shares.
   StringRef firstDecision;
   Snapshot undecided;
+  bool isRecomputing;
+  /// Where recomputation is decided, the module as it came there, and by device
+  /// what that is to save, and what is needed without it.
+  Snapshot scheduled;
+  std::vector<int64_t> lack, mostNeeded;
   /// The module as it came.
   Snapshot input;
   /// The devices of each virtual device, of all its groups.
@@ -123,8 +136,9 @@ Fitter::Fitter(ModuleOp module, const LevelRunner &levels,
       fit(getMemoryFit(module)),
       scratch(libraries, cluster ? cluster->devices.size() : 1,
               [&levels](int64_t rank) { return levels.getGpuWorkspace(rank); }),
-      firstDecision(Config(module).getNumTaskGraphs() ? "annotated"
-                                                      : "placed") {
+      firstDecision(Config(module).getNumTaskGraphs() ? "annotated" : "placed"),
+      isRecomputing(Config(module).getGradientCheckpoint() ==
+                    GradientCheckpoint::Auto) {
   getScratchFinder(module) = [this](ModuleOp products, const Cluster &,
                                     int64_t device) {
     return findScratch(products, device);
@@ -143,11 +157,13 @@ LogicalResult Fitter::lower(StringRef first, StringRef last) {
     if (level.name == firstDecision)
       undecided = save(level.name);
     if (level.name == kPlannedLevel) {
+      if (isRecomputing)
+        scheduled = save(level.name);
       fit.replaceableSchedule.clear();
       summary.addPlacement(module);
       findStageDevices();
     }
-    if (failed(levels.run(module, level)))
+    if (failed(levels.run(module, level, lack)))
       return failure();
     if (level.name == kPlannedLevel) {
       summary.addDecisions(module);
@@ -226,6 +242,72 @@ std::vector<MemoryNeed> Fitter::getExpectedNeeds() const {
 //===----------------------------------------------------------------------===//
 // Deciding again
 //===----------------------------------------------------------------------===//
+
+/// How often what recomputation is to save is corrected.
+constexpr int mostSavings = 8;
+
+/// Has recomputation save what devices lack, and where it has been asked before
+/// `times` as much more as it has saved too little.
+bool Fitter::lackMore(double times) {
+  bool isMore = false;
+  lack.resize(needs.size());
+  for (auto [device, need] : llvm::enumerate(needs)) {
+    int64_t missing = need.bytes - cluster->kindOf(device).memoryBytes;
+    // More than all that there is cannot be saved.
+    if (missing <= 0 || lack[device] > mostNeeded[device])
+      continue;
+    lack[device] += int64_t(times * double(missing));
+    isMore = true;
+  }
+  return isMore;
+}
+
+/// The most that any device lacks; negative where all have enough.
+int64_t Fitter::findMostLacking() const {
+  int64_t most = std::numeric_limits<int64_t>::min();
+  for (auto [device, need] : llvm::enumerate(needs))
+    most = std::max(most, need.bytes - cluster->kindOf(device).memoryBytes);
+  return most;
+}
+
+/// Lowers the step anew from where recomputation is decided.
+LogicalResult Fitter::lowerScheduled() {
+  return failure(
+      failed(lower(restore(std::move(scheduled)), getLevels().back().name)) ||
+      failed(findNeeds()));
+}
+
+/// Where devices lack memory, has backwards compute values again until they
+/// don't, or no more can be saved; what has saved most stays.
+LogicalResult Fitter::recompute() {
+  lack.clear();
+  mostNeeded.clear();
+  for (const MemoryNeed &need : needs)
+    mostNeeded.push_back(need.bytes);
+  if (!isRecomputing || needs.empty())
+    return success();
+  std::vector<int64_t> best;
+  int64_t least = findMostLacking(), last = least;
+  double times = 1;
+  for (int savings = 0; savings < mostSavings && last > 0; ++savings) {
+    if (!lackMore(times))
+      break;
+    if (failed(lowerScheduled()))
+      return failure();
+    int64_t lacking = findMostLacking();
+    // What is kept is saved in steps, and not all of it at the peak.
+    times = lacking < last ? 1.25 : 2 * times;
+    last = lacking;
+    if (last < least) {
+      least = last;
+      best = lack;
+    }
+  }
+  if (last == least)
+    return success();
+  lack = std::move(best);
+  return lowerScheduled();
+}
 
 void Fitter::findStageDevices() {
   stageDevices.clear();
@@ -347,6 +429,9 @@ void Fitter::describeError(int64_t device) {
   if (isTrial)
     return;
   error = "memory: " + describeLack(needs, *cluster, device);
+  if (isRecomputing && needs[device].bytes < mostNeeded[device])
+    error += "; recomputation (gradient_checkpoint.type) saves " +
+             describeBytes(double(mostNeeded[device] - needs[device].bytes));
   errorDevice = device;
   donatableBytes = findDonatableBytes(module, device);
   if (succeeded(levels.notePeak(module)))
@@ -406,7 +491,7 @@ LogicalResult Fitter::run(StringRef first) {
     return failure();
   if (!cluster)
     return success();
-  if (failed(findNeeds()))
+  if (failed(findNeeds()) || failed(recompute()))
     return failure();
   std::optional<int64_t> device = findOverfull(needs, *cluster);
   std::string firstLack;
@@ -416,10 +501,12 @@ LogicalResult Fitter::run(StringRef first) {
   bool isGiven = module->hasAttr(kGivenPlanAttr);
   if (device && undecided.module && cluster->devices.size() > 1 && !isGiven) {
     firstLack = describeLack(needs, *cluster, *device);
+    lack.clear();
     // Where nothing else can be decided, this lack is what is wrong.
     if (!plan(correct()) || !cutAgain())
       return fail();
-    if (failed(lower(kKernelsLevel, last)) || failed(findNeeds()))
+    if (failed(lower(kKernelsLevel, last)) || failed(findNeeds()) ||
+        failed(recompute()))
       return failure();
     device = findOverfull(needs, *cluster);
     if (device)

@@ -12,9 +12,9 @@
 // Which changes are tried follows from what takes the memory. More
 // micro-batches divide what is kept of samples, so as many are tried as would
 // do if that were in proportion. 'split' and stages divide what parameters
-// take, too. What donation would save is known without another plan. A change
-// is named only if the fullest device then needs less. Cost: at most three
-// plans.
+// take, too. Recomputation keeps less of samples. What donation would save is
+// known without another plan. A change is named only if the fullest device then
+// needs less. Cost: at most four plans.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,6 +59,7 @@ private:
   std::optional<StepChange> moreMicroBatches();
   std::optional<StepChange> moreStages();
   std::optional<StepChange> splitInstead();
+  std::optional<StepChange> recompute();
   void addDonation(std::vector<Advice> &list) const;
   int64_t fixedBytes() const {
     return need.bytes - std::max<int64_t>(0, keptBytes());
@@ -78,7 +79,7 @@ private:
   int64_t microBatches = 0;
 };
 
-constexpr size_t mostTries = 3;
+constexpr size_t mostTries = 4;
 
 } // namespace
 
@@ -164,10 +165,18 @@ std::optional<StepChange> Adviser::moreStages() {
                     }};
 }
 
+std::optional<StepChange> Adviser::recompute() {
+  if (Config(input).getGradientCheckpoint() != GradientCheckpoint::None ||
+      keptBytes() <= 0)
+    return std::nullopt;
+  return StepChange{"recomputation (gradient_checkpoint.type)",
+                    &Config::setGradientCheckpoint};
+}
+
 std::vector<StepChange> Adviser::listChanges() {
   std::vector<StepChange> list;
-  for (auto change : {&Adviser::moreMicroBatches, &Adviser::splitInstead,
-                      &Adviser::moreStages})
+  for (auto change : {&Adviser::moreMicroBatches, &Adviser::recompute,
+                      &Adviser::splitInstead, &Adviser::moreStages})
     if (std::optional<StepChange> found = (this->*change)())
       list.push_back(std::move(*found));
   return list;

@@ -39,7 +39,7 @@ using TryChange = llvm::function_ref<std::optional<std::vector<MemoryNeed>>(
 int64_t findDonatableBytes(mlir::ModuleOp lowered, int64_t device);
 
 /// Says what the fullest device would need with changes that help, the best
-/// first; each of at most three is tried. `input` is the step as it was read,
+/// first; each of at most four is tried. `input` is the step as it was read,
 /// `needs` are those of its plan, in which `device` lacks memory.
 std::string adviseOnMemory(mlir::ModuleOp input, const Cluster &cluster,
                            llvm::ArrayRef<MemoryNeed> needs, int64_t device,

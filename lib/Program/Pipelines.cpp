@@ -71,7 +71,7 @@ llvm::ArrayRef<Level> getLevels() {
                  "whale-narrow-reductions,whale-verify-placements"},
       {kPlannedLevel,
        "whale-schedule-micro-batches,"
-       "whale-recompute-cheap-values,whale-partition,"
+       "whale-recompute-cheap-values,whale-recompute-forward,whale-partition,"
        "whale-join-stacks,whale-bucket-reductions,whale-join-collectives,"
        "whale-divide-reductions,whale-divide-gathers,"
        "whale-verify-partition,whale-fold-empty-shares",

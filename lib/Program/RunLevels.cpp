@@ -237,7 +237,18 @@ static void explainTypes(ModuleOp module, const RankTarget &target) {
            "f32, in kernels and by libraries";
 }
 
-LogicalResult LevelRunner::run(ModuleOp module, const Level &level) const {
+LogicalResult LevelRunner::run(ModuleOp module, const Level &level,
+                               ArrayRef<int64_t> lack) const {
+  std::string ownPipeline =
+      lack.empty()
+          ? level.pipeline.str()
+          : addOption(level.pipeline, "whale-recompute-forward",
+                      "lack=" + llvm::join(llvm::map_range(
+                                               lack,
+                                               [](int64_t bytes) {
+                                                 return std::to_string(bytes);
+                                               }),
+                                           ","));
   bool isKernels = level.name == kKernelsLevel;
   // What follows looks at each piece, to say what transfers take.
   if (isKernels && failed(checkPieces(module)))
@@ -247,8 +258,9 @@ LogicalResult LevelRunner::run(ModuleOp module, const Level &level) const {
         isGpu() && !target.isForProcessor && !level.gpuPipeline.empty();
     if (isOwn && isKernels)
       explainTypes(part, target);
-    return runPasses(part, level, isOwn ? level.gpuPipeline : level.pipeline,
-                     target);
+    return runPasses(
+        part, level,
+        isOwn ? StringRef(level.gpuPipeline) : StringRef(ownPipeline), target);
   };
   bool isByTarget = isGpu() && isKernels && cluster;
   auto targetOf = [&](int64_t rank) { return getTarget(rank); };

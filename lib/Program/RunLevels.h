@@ -49,8 +49,10 @@ public:
   /// Bytes that a rank on a GPU takes for its products; 0 on the processor.
   int64_t getGpuWorkspace(int64_t rank) const;
 
-  /// Lowers the module to the level, from the one before, and dumps it.
-  llvm::LogicalResult run(mlir::ModuleOp module, const Level &level) const;
+  /// Lowers the module to the level, from the one before, and dumps it. Of each
+  /// device, recomputation is to save the bytes that it lacks (`lack`).
+  llvm::LogicalResult run(mlir::ModuleOp module, const Level &level,
+                          llvm::ArrayRef<int64_t> lack = {}) const;
   /// Makes a module of the last level one whose transfers start as late as they
   /// can, and dumps it instead.
   llvm::LogicalResult delayTransfers(mlir::ModuleOp module) const;

@@ -23,6 +23,7 @@ from jax.interpreters import mlir
 from whale import (
     batches,
     callbacks,
+    checkpoint_names,
     clusters,
     compiler,
     compiling,
@@ -430,7 +431,7 @@ def lower(
     outside = waste.holders_of_traced(function)
     with strategies.tracing() as settings:
         trace = call(traced)
-        lowered = trace.lower(lowering_platforms=("cpu",))
+        lowered = checkpoint_names.lower(trace)
     if changed:
         waste.check_changed(changed, holders.pop())
     waste.check_outside(outside, waste.holders_of_traced(function))

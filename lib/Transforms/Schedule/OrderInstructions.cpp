@@ -26,6 +26,7 @@
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
 
@@ -47,10 +48,15 @@ constexpr unsigned kMaxCandidates = 256;
 /// What adds so many bytes, a few numbers, adds nothing.
 constexpr int64_t kFewBytes = 64;
 
+/// Whether the result is in the memory of the first operand.
+bool isView(Operation *op) {
+  return isa_and_nonnull<stablehlo::ReshapeOp, AfterOp>(op);
+}
+
 /// The value whose buffer `value` is a view of.
 Value getRoot(Value value) {
-  while (auto reshape = value.getDefiningOp<stablehlo::ReshapeOp>())
-    value = reshape.getOperand();
+  while (isView(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   return value;
 }
 
@@ -153,7 +159,7 @@ Section::Section(ArrayRef<Operation *> ops,
           it != positions.end())
         order(it->second, number);
     });
-    if (isa<stablehlo::ReshapeOp>(op))
+    if (isView(op))
       continue;
     for (Value result : op->getResults()) {
       unsigned root = getRootNumber(result);
@@ -182,8 +188,8 @@ Section::Section(ArrayRef<Operation *> ops,
     while (!views.empty()) {
       for (Operation *user : views.pop_back_val().getUsers()) {
         Operation *here = value.getParentBlock()->findAncestorOpInBlock(*user);
-        if (auto reshape = dyn_cast<stablehlo::ReshapeOp>(user))
-          views.push_back(reshape.getResult());
+        if (isView(user) && getRoot(user->getResult(0)) == value)
+          views.push_back(user->getResult(0));
         if (!here || members.contains(here))
           continue;
         if (here->isBeforeInBlock(ops.front()))

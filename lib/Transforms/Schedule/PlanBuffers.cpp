@@ -26,6 +26,7 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 #include "whale/Step/BufferPeak.h"
 #include "whale/Step/BufferPlan.h"
 #include "whale/Transforms/Attributes.h"
@@ -146,7 +147,7 @@ LogicalResult FunctionPlanner::translate(Operation &op, BufferInstr &instr) {
       isa<func::CallOp, ViewOp, PackOp, UnpackOp, ShardOffsetOp, CollectiveOp>(
           op))
     return op.emitError("cannot be in a segment");
-  if (isa<stablehlo::ReshapeOp>(op))
+  if (isa<stablehlo::ReshapeOp, AfterOp>(op))
     instr.kind = BufferInstr::View;
   else if (auto wait = dyn_cast<WaitOp>(op))
     instr.kind = wait.getReceived() ? BufferInstr::View : BufferInstr::Op;
@@ -210,7 +211,8 @@ LogicalResult FunctionPlanner::translateCall(func::CallOp op,
 
 LogicalResult FunctionPlanner::translateView(ViewOp op, BufferInstr &instr) {
   Value whole = op.getInput();
-  while (isa_and_present<ViewOp, stablehlo::ReshapeOp>(whole.getDefiningOp()))
+  while (isa_and_present<ViewOp, stablehlo::ReshapeOp, AfterOp>(
+      whole.getDefiningOp()))
     whole = whole.getDefiningOp()->getOperand(0);
   auto argument = dyn_cast<BlockArgument>(whole);
   if (!argument || argument.getOwner() != &function.getFunctionBody().front())

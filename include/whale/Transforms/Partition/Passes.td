@@ -186,6 +186,101 @@ def RecomputeCheapValues
   }];
 }
 
+def RecomputeForward : Pass<"whale-recompute-forward", "::mlir::ModuleOp"> {
+  let summary = "Compute values of a forward again in its backward";
+  let description = [{
+    What a forward makes for its backward is kept between them, and so is most
+    of what a step holds at its peak. With `gradient_checkpoint.type` a backward
+    computes a part of it again from what is kept:
+
+    - `"auto"`: where devices lack memory (`lack`), so much that what is kept
+      shrinks by that, in the least time. The forwards of some devices are a
+      chain of pieces, between which the forward holds little. Of a piece, what
+      is element-wise can be computed again, then also single products, then all
+      of it, or all of several pieces at once; dynamic programming over the
+      pieces chooses. Where even that saves too little, what saves most is
+      taken.
+    - `"collection"`: all but what the step names, with
+      `jax.ad_checkpoint.checkpoint_name` (`whale.checkpoint_name`).
+
+    Copies stand before the first operation of the backward that uses them, and
+    read what is kept through a `whale.after` behind a gradient that has come by
+    then. What a collective or a loop has made is kept, and what the user's
+    `jax.checkpoint` computes again starts from what it would start from
+    without this.
+
+    Example: the sine is computed again from the value that is named.
+    ```mlir
+    #x = #whale.placement<[8] on [0]>
+    module attributes {
+        whale.config = {gradient_checkpoint = {type = "collection"}}} {
+      whale.cluster @cluster {nodes = [{devices = [{kind = "cpu"} ]} ]}
+      whale.virtual_device @vd0 [[0]]
+      func.func @main(%x: tensor<8xf32> {whale.placement = #x})
+          -> tensor<8xf32> {
+        %f:2 = whale.task_graph "all" forward on @vd0
+            -> tensor<8xf32>, tensor<8xf32> {
+          %0 = stablehlo.tanh %x {whale.placements = [#x]} : tensor<8xf32>
+          %1 = stablehlo.optimization_barrier
+              {whale.checkpoint_name = "kept", whale.placements = [#x]} %0
+              : tensor<8xf32>
+          %2 = stablehlo.sine %1 {whale.placements = [#x]} : tensor<8xf32>
+          %3 = stablehlo.exponential %2 {whale.placements = [#x]}
+              : tensor<8xf32>
+          whale.yield %2, %3 : tensor<8xf32>, tensor<8xf32>
+        }
+        %b = whale.task_graph "all" backward on @vd0 -> tensor<8xf32> {
+          %4 = stablehlo.negate %f#1 {whale.placements = [#x]} : tensor<8xf32>
+          %5 = stablehlo.multiply %4, %f#0 {whale.placements = [#x]}
+              : tensor<8xf32>
+          whale.yield %5 : tensor<8xf32>
+        }
+        return %b : tensor<8xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[8] on [0]>
+    module attributes {
+        whale.config = {gradient_checkpoint = {type = "collection"}}} {
+      whale.cluster @cluster {nodes = [{devices = [{kind = "cpu"} ]} ]}
+      whale.virtual_device @vd0 [[0]]
+      func.func @main(%arg0: tensor<8xf32> {whale.placement = #placement})
+          -> tensor<8xf32> {
+        %0:3 = whale.task_graph "all" forward on @vd0
+            -> tensor<8xf32>, tensor<8xf32>, tensor<8xf32> {
+          %2 = stablehlo.tanh %arg0 {whale.placements = [#placement]}
+              : tensor<8xf32>
+          %3 = stablehlo.sine %2 {whale.placements = [#placement]}
+              : tensor<8xf32>
+          %4 = stablehlo.exponential %3 {whale.placements = [#placement]}
+              : tensor<8xf32>
+          whale.yield %3, %4, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+        }
+        %1 = whale.task_graph "all" backward on @vd0 -> tensor<8xf32> {
+          %2 = stablehlo.negate %0#1 {whale.placements = [#placement]}
+              : tensor<8xf32>
+          %3 = whale.after %0#2 behind %2 {whale.placements = [#placement]}
+              : tensor<8xf32>, tensor<8xf32>
+          %4 = stablehlo.sine %3 {whale.placements = [#placement]}
+              : tensor<8xf32>
+          %5 = stablehlo.multiply %2, %4 {whale.placements = [#placement]}
+              : tensor<8xf32>
+          whale.yield %5 : tensor<8xf32>
+        }
+        return %1 : tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let options = [ListOption<
+      "lack", "lack", "int64_t",
+      "of each device, in their order, the bytes that are to be saved">];
+  let dependentDialects = ["::whale::WhaleDialect",
+                           "::mlir::stablehlo::StablehloDialect"];
+}
+
 def Partition : Pass<"whale-partition", "::mlir::ModuleOp"> {
   let summary = "One schedule for each rank class";
   let description = [{

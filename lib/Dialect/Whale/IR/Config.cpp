@@ -50,6 +50,15 @@ ZeroLevel Config::getZeroLevel() const {
       .Default(ZeroLevel::None);
 }
 
+GradientCheckpoint Config::getGradientCheckpoint() const {
+  auto name = dyn_cast_or_null<StringAttr>(get(kGradientCheckpoint));
+  return llvm::StringSwitch<GradientCheckpoint>(name ? name.getValue().lower()
+                                                     : "")
+      .Case("auto", GradientCheckpoint::Auto)
+      .Case("collection", GradientCheckpoint::Collection)
+      .Default(GradientCheckpoint::None);
+}
+
 FloatType Config::getProductType() const {
   auto name = dyn_cast_or_null<StringAttr>(get(kAmpLevel));
   if (!name)
@@ -74,13 +83,23 @@ void Config::setNumMicroBatches(ModuleOp module, int64_t count) {
   set(module, kMicroBatches, Builder(module).getI64IntegerAttr(count));
 }
 
-void Config::setTf32(ModuleOp module) {
-  auto [section, key] = kTf32.split('.');
-  DictionaryAttr config = module->getAttrOfType<DictionaryAttr>(kAttr);
+/// Sets a key of a section.
+static void setInSection(ModuleOp module, StringRef path, Attribute value) {
+  auto [section, key] = path.split('.');
+  auto config = module->getAttrOfType<DictionaryAttr>(Config::kAttr);
   NamedAttrList list(config ? config.getAs<DictionaryAttr>(section)
                             : DictionaryAttr());
-  list.set(key, BoolAttr::get(module.getContext(), true));
+  list.set(key, value);
   set(module, section, list.getDictionary(module.getContext()));
+}
+
+void Config::setTf32(ModuleOp module) {
+  setInSection(module, kTf32, BoolAttr::get(module.getContext(), true));
+}
+
+void Config::setGradientCheckpoint(ModuleOp module) {
+  setInSection(module, kGradientCheckpoint,
+               StringAttr::get(module.getContext(), "auto"));
 }
 
 namespace {

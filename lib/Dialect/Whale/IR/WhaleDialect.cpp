@@ -9,6 +9,7 @@
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 
 using namespace mlir;
 using namespace whale;
@@ -25,6 +26,10 @@ void WhaleDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "whale/Dialect/Whale/IR/WhaleRecomputeOps.cpp.inc"
       >();
 }
 

@@ -378,6 +378,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.virtual_devices", kOnModule, findVirtualDevicesFault,
      /*isInput=*/true},
     {"whale.scopes", kOnModule, findScopesFault, /*isInput=*/true},
+    {kCheckpointNameAttr, kOnOther, findStringFault, /*isInput=*/true},
     {"whale.scope_names", kOnModule, findScopeNamesFault},
     {"whale.given_plan", kOnModule, findGivenPlanFault},
     {"whale.plan", kOnModule, findStringFault},

@@ -19,6 +19,8 @@
 
 #include "Patterns.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -35,12 +37,17 @@ namespace {
 // Pattern: optimization_barrier(x) -> x
 //
 // It keeps XLA from merging what remat computes again with its first copy;
-// nothing here merges equal operations.
+// nothing here merges equal operations. One that names a value stays, where
+// names matter, up to whale-recompute-forward.
 struct RemoveBarrier : OpRewritePattern<stablehlo::OptimizationBarrierOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(stablehlo::OptimizationBarrierOp op,
                                 PatternRewriter &rewriter) const override {
+    if (op->hasAttr(kCheckpointNameAttr) &&
+        Config(op->getParentOfType<ModuleOp>()).getGradientCheckpoint() ==
+            GradientCheckpoint::Collection)
+      return failure();
     rewriter.replaceOp(op, op.getOperands());
     return success();
   }

@@ -19,6 +19,10 @@ namespace whale {
 /// 2020): that of the optimizer, sums of gradients too, parameters too.
 enum class ZeroLevel : uint8_t { None, State, Gradients, Parameters };
 
+/// Which values of a forward its backward computes again: none, as many as
+/// memory is lacking, or all but those that the step names.
+enum class GradientCheckpoint : uint8_t { None, Auto, Collection };
+
 /// The configuration of a module (`whale.config`): a dictionary with an entry
 /// or a section for each key. All keys, with what they accept and what they
 /// mean, are in python/whale/config_keys.json, which the frontend and the
@@ -45,6 +49,8 @@ public:
   static constexpr llvm::StringLiteral kAmpLevel = "amp.level";
   static constexpr llvm::StringLiteral kLossScale = "amp.loss_scale";
   static constexpr llvm::StringLiteral kAmpLog = "amp.debug_log";
+  static constexpr llvm::StringLiteral kGradientCheckpoint =
+      "gradient_checkpoint.type";
   static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
@@ -99,6 +105,9 @@ public:
   /// Returns what replicas share out.
   ZeroLevel getZeroLevel() const;
 
+  /// Returns what a backward computes again.
+  GradientCheckpoint getGradientCheckpoint() const;
+
   /// Returns the type of halves that products of f32 take; null for f32.
   mlir::FloatType getProductType() const;
   /// Returns what gradients are multiplied by; nullopt if it is found while the
@@ -113,6 +122,8 @@ public:
   /// Stores the number of micro-batches in the module.
   static void setNumMicroBatches(mlir::ModuleOp module, int64_t count);
   static void setTf32(mlir::ModuleOp module);
+  /// Asks for what `GradientCheckpoint::Auto` stands for.
+  static void setGradientCheckpoint(mlir::ModuleOp module);
 
 private:
   /// Returns the entry with this name, in which a dot separates section and

@@ -22,6 +22,12 @@ inline constexpr llvm::StringLiteral kChunkAttr = "whale.chunk";
 inline constexpr llvm::StringLiteral kWeightGradientAttr =
     "whale.weight_gradient";
 
+/// On a `stablehlo.optimization_barrier`: the name that the step's
+/// `checkpoint_name` gives its operand, which `gradient_checkpoint.type:
+/// collection` keeps.
+inline constexpr llvm::StringLiteral kCheckpointNameAttr =
+    "whale.checkpoint_name";
+
 /// On a result of @main that Python gets after the step: which of its functions
 /// it is for, see whale-lift-callbacks. A dictionary of the integers `index`
 /// and `order`, `operand` (left out where it says whether the call is made),

@@ -1,0 +1,261 @@
+//===- Choices.cpp - Ways to have what a backward needs -------------------===//
+//
+// Part of the Whale project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// In: a chain of forward operations. Out: its pieces, and choices for them with
+// their bytes and seconds.
+//
+// A piece has a product, or several, and ends where the forward holds little:
+// between the blocks of a model, and not inside of attention. What the rest of
+// the forward uses of a piece is never computed again by it. Choices of a piece
+// compute again what is element-wise, also the cheapest products one by one,
+// and all of it; those of several pieces all of them. Cost: each choice looks
+// at the operations of its pieces, and there are at most kMostPieces of these,
+// so kLongestRun squared times operations for those of several.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Choices.h"
+
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/OpCost.h"
+
+using namespace mlir;
+namespace hlo = mlir::stablehlo;
+
+namespace whale {
+
+/// Of more, neighbours are joined.
+static constexpr size_t kMostPieces = 64;
+/// Of more pieces in a row, all is not computed again at once: what that keeps
+/// is least with about the root of the number of pieces.
+static constexpr int64_t kLongestRun = 16;
+/// Products of a piece that are weighed one by one.
+static constexpr size_t kMostProducts = 6;
+/// A piece does not end where the forward holds more than so many times what
+/// it holds at one of the next places.
+static constexpr double kFarMore = 1.9;
+static constexpr int64_t kNextPlaces = 4;
+
+Choices::Choices(const ForwardChain &chain, const CostModel &model,
+                 int64_t moments)
+    : chain(chain), model(model), moments(double(moments)) {
+  findPieces();
+  for (int64_t piece = 0; piece < getNumPieces(); ++piece) {
+    addPiece(piece);
+    int64_t last = std::min(getNumPieces(), piece + kLongestRun);
+    for (int64_t end = piece + 2; end <= last; ++end)
+      addRun(piece, end);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+/// By operation: what the forward holds behind it, for operations that follow.
+std::vector<int64_t> Choices::findCrossingBytes() const {
+  std::vector<int64_t> changes(chain.getOps().size() + 1, 0);
+  for (auto [number, op] : llvm::enumerate(chain.getOps())) {
+    if (isMadeOfNothing(op))
+      continue;
+    for (Value result : op->getResults()) {
+      unsigned last = chain.usesOf(result).lastForward.value_or(number);
+      changes[number] += chain.bytesOf(result);
+      changes[last] -= chain.bytesOf(result);
+    }
+  }
+  for (size_t i = 1; i < changes.size(); ++i)
+    changes[i] += changes[i - 1];
+  return changes;
+}
+
+void Choices::findPieces() {
+  ArrayRef<Operation *> ops = chain.getOps();
+  if (ops.empty())
+    return;
+  std::vector<int64_t> bytes = findCrossingBytes();
+  // Between two products, where the forward holds least.
+  std::vector<unsigned> places;
+  std::optional<unsigned> best;
+  bool hasProduct = false;
+  for (auto [number, op] : llvm::enumerate(ops)) {
+    if (!isLight(op) && !isMadeOfNothing(op)) {
+      if (hasProduct && best)
+        places.push_back(*best);
+      hasProduct = true;
+      best.reset();
+    }
+    if (!best || bytes[number] <= bytes[*best])
+      best = number;
+  }
+  auto isNarrow = [&](int64_t place) {
+    auto count = int64_t(places.size());
+    int64_t least = bytes[places[place]];
+    for (int64_t next = std::max<int64_t>(0, place - kNextPlaces);
+         next < std::min(count, place + kNextPlaces + 1); ++next)
+      least = std::min(least, bytes[places[next]]);
+    return double(bytes[places[place]]) <= kFarMore * double(least);
+  };
+  for (int64_t place = 0; place < int64_t(places.size()); ++place)
+    if (isNarrow(place))
+      ends.push_back(places[place] + 1);
+  ends.push_back(ops.size());
+  while (ends.size() > kMostPieces) {
+    std::vector<unsigned> fewer;
+    for (size_t i = ends.size() % 2 ? 0 : 1; i < ends.size(); i += 2)
+      fewer.push_back(ends[i]);
+    ends = std::move(fewer);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Choices
+//===----------------------------------------------------------------------===//
+
+/// What kernels compute again in any case, instead of reading it: little
+/// arithmetic on at most one value of the size of the result.
+static bool isCheap(Operation *op) {
+  if (!isa<hlo::AbsOp, hlo::AddOp, hlo::AndOp, hlo::BroadcastInDimOp,
+           hlo::CompareOp, hlo::ConvertOp, hlo::MaxOp, hlo::MinOp, hlo::MulOp,
+           hlo::NegOp, hlo::NotOp, hlo::OrOp, hlo::ReshapeOp, hlo::SelectOp,
+           hlo::SubtractOp>(op))
+    return false;
+  constexpr int64_t kFarSmaller = 16;
+  auto result = cast<ShapedType>(op->getResult(0).getType());
+  return llvm::count_if(op->getOperands(), [&](Value operand) {
+           Operation *maker = operand.getDefiningOp();
+           auto type = cast<ShapedType>(operand.getType());
+           return !(maker && isMadeOfNothing(maker)) &&
+                  type.getNumElements() * kFarSmaller > result.getNumElements();
+         }) <= 1;
+}
+
+/// Has a value for the backward of the operations from `first` up to `end`: of
+/// what is computed again, or else kept.
+void Choices::need(Value value, unsigned first, unsigned end, IsAgain isAgain,
+                   llvm::DenseSet<Value> &seen, Again &again) const {
+  if (!seen.insert(value).second)
+    return;
+  std::optional<unsigned> number = chain.find(value);
+  const ForwardChain::Uses &uses = chain.usesOf(value);
+  if (!number || *number < first) {
+    // Arguments are there; what comes before has been kept if it is needed.
+    Operation *maker = lookThroughTaskGraph(value).getDefiningOp();
+    if (maker && !isMadeOfNothing(maker) && uses.backward.empty() &&
+        !(number && chain.isGatheredAgain(maker)))
+      again.keptBytes += chain.bytesOf(value);
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  bool isLeaf = uses.isPinned || !chain.isRecomputable(op) ||
+                uses.lastForward.value_or(0) >= end;
+  if (!isMadeOfNothing(op) && !chain.isGatheredAgain(op) &&
+      (isLeaf || !isAgain(op))) {
+    if (again.kept.insert(value))
+      again.keptBytes += chain.bytesOf(value);
+    return;
+  }
+  if (again.ops.contains(op))
+    return;
+  if (!isa<ReshardOp>(op))
+    for (Value operand : op->getOperands())
+      need(operand, first, end, isAgain, seen, again);
+  again.ops.insert(op);
+}
+
+Again Choices::evaluate(unsigned first, unsigned end, IsAgain isAgain) const {
+  Again again;
+  llvm::DenseSet<Value> seen;
+  int64_t largest = 0, products = 0;
+  for (Operation *op : chain.getOps().slice(first, end - first))
+    for (Value result : op->getResults()) {
+      if (!chain.isNeeded(result))
+        continue;
+      need(result, first, end, isAgain, seen, again);
+      if (!again.ops.contains(op) || isCheap(op))
+        continue;
+      int64_t bytes = chain.bytesOf(result);
+      largest = std::max(largest, bytes);
+      products += bytes;
+    }
+  bool hasProducts = llvm::any_of(again.ops, [](Operation *op) {
+    return !isLight(op) && !isMadeOfNothing(op) && !isa<ReshardOp>(op);
+  });
+  // What is element-wise is computed where it is used, and what products need
+  // or make for all of these operations together.
+  again.againBytes = hasProducts ? products : std::min(products, 2 * largest);
+  for (Operation *op : again.ops)
+    if (!isMadeOfNothing(op) && !isa<ReshardOp>(op))
+      again.seconds +=
+          moments * chain.partOf(op) * opSeconds(op, model, chain.getDevice());
+  return again;
+}
+
+void Choices::add(int64_t first, int64_t end, Again again) {
+  list.push_back(
+      {first, end, again.keptBytes, again.againBytes, again.seconds});
+  agains.push_back(std::move(again));
+}
+
+void Choices::addPiece(int64_t piece) {
+  unsigned first = beginOf(piece), end = ends[piece];
+  Again none = evaluate(first, end, isCheap);
+  none.ops.clear();
+  none.seconds = 0;
+  none.againBytes = 0;
+  int64_t keptBytes = none.keptBytes;
+  add(piece, piece + 1, std::move(none));
+  auto offer = [&](IsAgain isAgain) {
+    Again again = evaluate(first, end, isAgain);
+    if (again.keptBytes < keptBytes)
+      add(piece, piece + 1, std::move(again));
+  };
+  offer(isLight);
+  std::vector<std::pair<double, Operation *>> products;
+  for (Operation *op : chain.getOps().slice(first, end - first))
+    if (!isLight(op) && !isMadeOfNothing(op) && chain.isRecomputable(op) &&
+        !isa<ReshardOp>(op)) {
+      int64_t bytes = 0;
+      for (Value result : op->getResults())
+        bytes += chain.bytesOf(result);
+      double seconds =
+          chain.partOf(op) * opSeconds(op, model, chain.getDevice());
+      products.emplace_back(seconds / double(std::max<int64_t>(1, bytes)), op);
+    }
+  llvm::stable_sort(products, llvm::less_first());
+  llvm::DenseSet<Operation *> cheapest;
+  for (auto [price, op] : ArrayRef(products).take_front(
+           std::min(kMostProducts, products.size()))) {
+    cheapest.insert(op);
+    offer([&](Operation *op) { return isLight(op) || cheapest.contains(op); });
+  }
+  if (products.size() > kMostProducts)
+    offer([](Operation *) { return true; });
+}
+
+void Choices::addRun(int64_t first, int64_t end) {
+  add(first, end, evaluate(beginOf(first), ends[end - 1], [](Operation *) {
+        return true;
+      }));
+}
+
+Again Choices::computeBetween(IsAgain isKept) const {
+  return evaluate(0, chain.getOps().size(),
+                  [&](Operation *op) { return !isKept(op); });
+}
+
+int64_t Choices::getKeptBytes() const {
+  int64_t bytes = 0;
+  for (const auto &[choice, again] : llvm::zip_equal(list, agains))
+    if (again.ops.empty() && choice.end == choice.first + 1)
+      bytes += choice.keptBytes;
+  return bytes;
+}
+
+} // namespace whale
