@@ -172,6 +172,15 @@ Json toJson(const Plan &plan) {
       pipelines.push_back(toJson(each));
     json["pipelines"] = std::move(pipelines);
   }
+  if (!plan.recomputed.empty()) {
+    Json recomputed = Json::array();
+    for (const Plan::Recomputed &each : plan.recomputed) {
+      recomputed.push_back({{"devices", each.devices}});
+      if (!each.operations.empty())
+        recomputed.back()["operations"] = each.operations;
+    }
+    json["recomputed"] = std::move(recomputed);
+  }
   return json;
 }
 
@@ -200,6 +209,7 @@ private:
                         const std::vector<std::vector<int64_t>> &devices);
   PlannedShares shares(const JsonField &field) const;
   Plan::Pipeline pipeline(const JsonField &field) const;
+  Plan::Recomputed recomputed(const JsonField &field) const;
 
   std::string_view text;
 };
@@ -339,6 +349,23 @@ Plan::Pipeline PlanReader::pipeline(const JsonField &field) const {
   return pipeline;
 }
 
+Plan::Recomputed PlanReader::recomputed(const JsonField &field) const {
+  field.object({"devices", "operations"});
+  Plan::Recomputed recomputed;
+  recomputed.place = placeOf(field);
+  recomputed.devices = groups(field.need("devices"));
+  std::optional<JsonField> operations = field.get("operations");
+  if (!operations)
+    return recomputed;
+  for (const JsonField &each : operations->list()) {
+    int64_t next = number(each);
+    if (!recomputed.operations.empty() && next <= recomputed.operations.back())
+      each.fail("expected more than the number before");
+    recomputed.operations.push_back(next);
+  }
+  return recomputed;
+}
+
 Plan PlanReader::read(const JsonField &file) {
   JsonField holder = file.get("plan").value_or(file);
   JsonField decisions = holder.get("decisions").value_or(holder);
@@ -352,8 +379,8 @@ Plan PlanReader::read(const JsonField &file) {
         member->fail("follows from the decisions, and was edited; edit "
                      "'decisions' alone");
   }
-  decisions.object(
-      {"version", "step", "cluster", "cuts", "devices", "shares", "pipelines"});
+  decisions.object({"version", "step", "cluster", "cuts", "devices", "shares",
+                    "pipelines", "recomputed"});
   if (JsonField version = decisions.need("version");
       version.count(int64_t(kMostNumber)) != kPlanVersion)
     version.fail("expected version " + std::to_string(kPlanVersion) +
@@ -388,6 +415,9 @@ Plan PlanReader::read(const JsonField &file) {
   if (std::optional<JsonField> list = decisions.get("pipelines"))
     for (const JsonField &each : list->list())
       plan.pipelines.push_back(pipeline(each));
+  if (std::optional<JsonField> list = decisions.get("recomputed"))
+    for (const JsonField &each : list->list())
+      plan.recomputed.push_back(recomputed(each));
   return plan;
 }
 

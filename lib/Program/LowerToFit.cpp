@@ -129,6 +129,12 @@ private:
 // Lowering
 //===----------------------------------------------------------------------===//
 
+/// Whether the plan that is to be carried out has it.
+static bool saysWhatIsRecomputed(ModuleOp module) {
+  std::optional<Plan> plan = getGivenPlan(module);
+  return plan && !plan->recomputed.empty();
+}
+
 Fitter::Fitter(ModuleOp module, const LevelRunner &levels,
                const format::Libraries &libraries, Reporter &reporter)
     : module(module), levels(levels), libraries(libraries), reporter(reporter),
@@ -138,7 +144,8 @@ Fitter::Fitter(ModuleOp module, const LevelRunner &levels,
               [&levels](int64_t rank) { return levels.getGpuWorkspace(rank); }),
       firstDecision(Config(module).getNumTaskGraphs() ? "annotated" : "placed"),
       isRecomputing(Config(module).getGradientCheckpoint() ==
-                    GradientCheckpoint::Auto) {
+                        GradientCheckpoint::Auto &&
+                    !saysWhatIsRecomputed(module)) {
   getScratchFinder(module) = [this](ModuleOp products, const Cluster &,
                                     int64_t device) {
     return findScratch(products, device);
@@ -303,10 +310,14 @@ LogicalResult Fitter::recompute() {
       best = lack;
     }
   }
-  if (last == least)
-    return success();
-  lack = std::move(best);
-  return lowerScheduled();
+  if (last != least) {
+    lack = std::move(best);
+    if (failed(lowerScheduled()))
+      return failure();
+  }
+  for (auto [need, most] : llvm::zip_equal(needs, mostNeeded))
+    need.savedBytes = std::max<int64_t>(0, most - need.bytes);
+  return success();
 }
 
 void Fitter::findStageDevices() {
@@ -429,9 +440,9 @@ void Fitter::describeError(int64_t device) {
   if (isTrial)
     return;
   error = "memory: " + describeLack(needs, *cluster, device);
-  if (isRecomputing && needs[device].bytes < mostNeeded[device])
+  if (int64_t saved = needs[device].savedBytes)
     error += "; recomputation (gradient_checkpoint.type) saves " +
-             describeBytes(double(mostNeeded[device] - needs[device].bytes));
+             describeBytes(double(saved));
   errorDevice = device;
   donatableBytes = findDonatableBytes(module, device);
   if (succeeded(levels.notePeak(module)))

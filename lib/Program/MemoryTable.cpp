@@ -158,7 +158,11 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     const DeviceKind &kind = cluster.kindOf(ranks.front());
     text += "memory of " + describeDevices(ranks.vec()) + " (" + kind.name +
             ") at the peak: " + describeBytes(double(need.bytes)) + " of " +
-            describeBytes(double(kind.memoryBytes)) + "\n";
+            describeBytes(double(kind.memoryBytes));
+    if (need.savedBytes > 0)
+      text += ", " + describeBytes(double(need.savedBytes)) +
+              " less than without recomputation";
+    text += "\n";
     Rows rows;
     Sums arguments;
     for (BlockArgument argument : schedule.getArguments())

@@ -101,7 +101,9 @@ def arguments():
     return params, jax.random.normal(next(keys), (ROWS, WIDTH))
 
 
-def lowered(loss, ranks, memory, strategy=wh.replicate, **config):
+def lowered(
+    loss, ranks, memory, strategy=wh.replicate, plan=None, **config
+):
     """The step, on devices of so many bytes."""
     wh.init(wh.Config(config))
     wh.set_default_strategy(None if strategy is None else strategy())
@@ -112,7 +114,11 @@ def lowered(loss, ranks, memory, strategy=wh.replicate, **config):
         "nodes": [{"devices": [{"kind": "small", "count": ranks}]}],
     }
     return wh.jit(
-        make_step(loss), cluster=cluster, batch_argnums=1, donate_argnums=0
+        make_step(loss),
+        cluster=cluster,
+        batch_argnums=1,
+        donate_argnums=0,
+        plan=plan,
     )
 
 
@@ -140,6 +146,9 @@ def check(loss, ranks, share, **config):
     step = lowered(loss, ranks, memory, **config)
     got = run(step)
     assert max(peaks(step.plan)) <= memory
+    # What ranks have taken, with what is in their arenas.
+    for rank in step.stats["ranks"]:
+        assert rank["peak_bytes"] <= memory
     params, x = arguments()
     other = jax.jit(make_step(loss))
     for _ in range(STEPS):
@@ -221,6 +230,13 @@ def test_less_memory_is_held_and_more_time_taken():
     assert seconds == sorted(seconds)
 
 
+def test_table_of_memory_says_what_is_saved(capfd):
+    config = {"gradient_checkpoint.type": "auto"}
+    step = lowered(deep_loss, 1, 2_000_000, **config)
+    step.lower(*arguments()).compile(explain="memory")
+    assert "MB less than without recomputation" in capfd.readouterr().err
+
+
 def test_too_little_memory_names_what_recomputation_saves():
     config = {"gradient_checkpoint.type": "auto"}
     step = lowered(deep_loss, 1, 500_000, **config)
@@ -254,3 +270,32 @@ def test_collection_without_names_is_an_error():
     step = lowered(deep_loss, 1, 10**9, **option)
     with pytest.raises(wh.CompileError, match="the step names none"):
         step.lower(*arguments()).compile()
+
+
+def test_plan_says_what_is_recomputed():
+    """Given back it is carried out, and with less of it too much is held."""
+    config = {"gradient_checkpoint.type": "auto"}
+    params, x = arguments()
+    tight = lowered(deep_loss, 2, 1_200_000, **config)
+    plan = tight.lower(params, x).plan()
+    (chosen,) = plan["decisions"]["recomputed"]
+    assert chosen["devices"] == [[0, 1]]
+    assert len(chosen["operations"]) > 20
+
+    def given(plan):
+        return lowered(deep_loss, 2, 1_200_000, plan=plan, **config)
+
+    same = given(plan)
+    assert same.lower(params, x).plan()["decisions"] == plan["decisions"]
+    expected = run(tight)
+    jax.tree.map(np.testing.assert_array_equal, run(same), expected)
+    # What a plan says is not decided again, even where it does not fit.
+    fewer = [{**chosen, "operations": chosen["operations"][:-9]}]
+    with pytest.raises(wh.CompileError, match="lacks"):
+        given(plan.edited(recomputed=fewer)).lower(params, x).plan()
+    missing = [{**chosen, "operations": [100_000]}]
+    with pytest.raises(wh.CompileError, match="operation 100000 is not there"):
+        given(plan.edited(recomputed=missing)).lower(params, x).plan()
+    elsewhere = [{**chosen, "devices": [[0], [1]]}]
+    with pytest.raises(wh.CompileError, match="no backward is on these"):
+        given(plan.edited(recomputed=elsewhere)).lower(params, x).plan()

@@ -38,6 +38,7 @@ Plan makePlan() {
   plan.pipelines = {{ScheduleKind::ZeroBubble,
                      {{{Step::Forward, 0, 0}, {Step::Backward, 0, 0}},
                       {{Step::Forward, 1, 0}, {Step::WeightGradient, 1, 0}}}}};
+  plan.recomputed = {{{{0, 1}, {4, 5}}, {3, 4, 7}}, {{{2}, {3}}, {}}};
   return plan;
 }
 
@@ -135,9 +136,11 @@ TEST(Plan, ErrorsHaveTheirPlaces) {
         }).first.find("pipelines[0].stages[1]: expected steps such as F0"),
         std::string::npos)
         << steps;
+  expect([](Json &plan) { plan["recomputed"][0]["operations"][2] = 4; },
+         "recomputed[0].operations[2]: expected more than the number before");
   expect([](Json &plan) { plan["stages"] = 1; },
          "stages: unknown field, expected one of version, step, cluster, cuts, "
-         "devices, shares, pipelines");
+         "devices, shares, pipelines, recomputed");
 }
 
 } // namespace

@@ -96,6 +96,20 @@ struct Plan {
   };
   std::vector<Pipeline> pipelines = {};
 
+  /// What the backward on some devices computes again of their forward, in a
+  /// micro-batch or the step: operations by number, as their task graphs have
+  /// them one after the other.
+  struct Recomputed {
+    std::vector<std::vector<int64_t>> devices;
+    std::vector<int64_t> operations;
+    system::TextPlace place = {};
+
+    bool operator==(const Recomputed &other) const {
+      return devices == other.devices && operations == other.operations;
+    }
+  };
+  std::vector<Recomputed> recomputed = {};
+
   bool operator==(const Plan &other) const = default;
 };
 

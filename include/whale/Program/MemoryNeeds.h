@@ -31,6 +31,9 @@ struct MemoryNeed {
   int64_t constantBytes = 0;
   /// And of what products and convolutions take besides their buffers.
   int64_t scratchBytes = 0;
+  /// What would be needed besides without recomputation
+  /// (`gradient_checkpoint.type`: auto).
+  int64_t savedBytes = 0;
 };
 
 /// The needs of each device after whale-plan-buffers, by its number; empty

@@ -28,6 +28,7 @@
 #include "whale/Transforms/DeviceRequests.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/Placed/Pipeline.h"
+#include "whale/Transforms/Plans.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
@@ -70,6 +71,8 @@ std::string namesOf(const ForwardChain &chain) {
          llvm::join(names, "', '") + "'";
 }
 
+using DeviceGroups = std::vector<std::vector<int64_t>>;
+
 /// What is computed again of a chain, and what that is for.
 struct Decision {
   llvm::SetVector<Operation *> ops;
@@ -91,7 +94,11 @@ struct RecomputeForwardPass : impl::RecomputeForwardBase<RecomputeForwardPass> {
     takeNames(*main);
     isLacking = llvm::any_of(lack, [](int64_t bytes) { return bytes > 0; });
     bool isAuto = wish == GradientCheckpoint::Auto;
-    if (wish == GradientCheckpoint::None || (isAuto && !isLacking))
+    given.clear();
+    if (std::optional<Plan> plan = getGivenPlan(module); plan && isAuto)
+      given = plan->recomputed;
+    if (wish == GradientCheckpoint::None ||
+        (isAuto && !isLacking && given.empty()))
       return;
     FailureOr<Cluster> found = getCluster(module);
     if (failed(found))
@@ -107,13 +114,26 @@ struct RecomputeForwardPass : impl::RecomputeForwardBase<RecomputeForwardPass> {
     }
     for (auto loop : main->getOps<MicroBatchesOp>())
       for (Region &body : loop.getBodies())
-        visit(body.front(), loop, isAuto);
-    visit(main->front(), {}, isAuto);
+        if (failed(visit(body.front(), loop, isAuto)))
+          return signalPassFailure();
+    if (failed(visit(main->front(), {}, isAuto)))
+      return signalPassFailure();
+    if (!given.empty()) {
+      emitPlanError(module, given.front().place)
+          << "decisions.recomputed: no backward is on these devices, or none "
+             "that is not above";
+      return signalPassFailure();
+    }
   }
 
 private:
   void takeNames(func::FuncOp main);
-  void visit(Block &block, MicroBatchesOp loop, bool isAuto);
+  LogicalResult visit(Block &block, MicroBatchesOp loop, bool isAuto);
+  FailureOr<Decision> take(const ForwardChain &chain, const Choices &choices,
+                           const Plan::Recomputed &planned);
+  FailureOr<Decision> decideOrTake(const ForwardChain &chain,
+                                   const Choices &choices, MicroBatchesOp loop,
+                                   const DeviceGroups &groups);
   int64_t findFullest(ArrayRef<int64_t> devices) const;
   Decision decide(const ForwardChain &chain, const Choices &choices,
                   MicroBatchesOp loop) const;
@@ -129,6 +149,8 @@ private:
   Cluster cluster;
   std::shared_ptr<CostModel> model;
   bool isLacking = false;
+  /// What a plan says that has not been carried out yet.
+  std::vector<Plan::Recomputed> given;
   /// Operations whose results the step names.
   llvm::DenseSet<Operation *> named;
 };
@@ -157,32 +179,106 @@ int64_t RecomputeForwardPass::findFullest(ArrayRef<int64_t> devices) const {
       [&](int64_t a, int64_t b) { return lackOf(a) < lackOf(b); });
 }
 
-void RecomputeForwardPass::visit(Block &block, MicroBatchesOp loop,
-                                 bool isAuto) {
+/// Of devices that no task graph names, one group.
+static DeviceGroups listGroups(Attribute groups, ArrayRef<int64_t> devices) {
+  if (!groups)
+    return {devices.vec()};
+  DeviceGroups lists;
+  for (auto group : cast<ArrayAttr>(groups).getAsRange<DenseI64ArrayAttr>())
+    lists.emplace_back(group.asArrayRef().begin(), group.asArrayRef().end());
+  return lists;
+}
+
+LogicalResult RecomputeForwardPass::visit(Block &block, MicroBatchesOp loop,
+                                          bool isAuto) {
+  // What names no devices is computed by all of them.
+  SmallVector<int64_t> all =
+      llvm::to_vector(llvm::seq<int64_t>(0, cluster.devices.size()));
   llvm::MapVector<Attribute, SmallVector<int64_t>> meshes;
   for (auto graph : block.getOps<TaskGraphOp>())
-    if (VirtualDeviceOp devices = devicesOf(graph);
-        devices && graph.getPhase() == Phase::Backward)
-      meshes[devices.getGroupsAttr()] = devices.getDevices();
+    if (graph.getPhase() == Phase::Backward) {
+      VirtualDeviceOp devices = devicesOf(graph);
+      meshes[groupsOf(graph)] = devices ? devices.getDevices() : all;
+    }
   int64_t moments = loop ? loop.getNumMoments(block.getParent()) : 1;
   for (auto &[groups, devices] : meshes) {
-    int64_t fullest = findFullest(devices);
-    if (isAuto && lackOf(fullest) <= 0)
+    ForwardChain chain(block, groups, findFullest(devices));
+    if (chain.getOps().empty())
       continue;
-    ForwardChain chain(block, groups, fullest);
     for (Operation *op : chain.getOps())
       for (Value result : op->getResults())
         if (chain.isNeeded(result) && !hasGradients(chain, result))
           chain.pin(result);
-    if (chain.getOps().empty())
-      continue;
     Choices choices(chain, *model, moments);
-    Decision decision =
-        isAuto ? decide(chain, choices, loop) : keepNamed(chain, choices);
+    FailureOr<Decision> decision =
+        isAuto ? decideOrTake(chain, choices, loop, listGroups(groups, devices))
+               : FailureOr<Decision>(keepNamed(chain, choices));
+    if (failed(decision))
+      return failure();
+    if (isAuto && decision->ops.empty() && lackOf(chain.getDevice()) <= 0)
+      continue;
     explainLoops(chain);
-    int64_t count = computeAgain(chain, decision.ops);
-    explain(chain, decision, count);
+    int64_t count = computeAgain(chain, decision->ops);
+    explain(chain, *decision, count);
   }
+  return success();
+}
+
+/// What the plan says of the chain, or else what is decided; adds it to the
+/// plan.
+FailureOr<Decision>
+RecomputeForwardPass::decideOrTake(const ForwardChain &chain,
+                                   const Choices &choices, MicroBatchesOp loop,
+                                   const DeviceGroups &groups) {
+  FailureOr<Decision> decision = Decision();
+  auto planned = llvm::find_if(given, [&](const Plan::Recomputed &each) {
+    return each.devices == groups;
+  });
+  if (planned != given.end()) {
+    decision = take(chain, choices, *planned);
+    given.erase(planned);
+  } else if (lackOf(chain.getDevice()) > 0) {
+    decision = decide(chain, choices, loop);
+  }
+  if (failed(decision))
+    return failure();
+  addToPlan(getOperation(), [&](Plan &plan) {
+    plan.recomputed.push_back({groups, {}});
+    for (auto [number, op] : llvm::enumerate(chain.getOps()))
+      if (decision->ops.contains(op))
+        plan.recomputed.back().operations.push_back(number);
+  });
+  return decision;
+}
+
+FailureOr<Decision>
+RecomputeForwardPass::take(const ForwardChain &chain, const Choices &choices,
+                           const Plan::Recomputed &planned) {
+  llvm::DenseSet<Operation *> wanted;
+  for (int64_t number : planned.operations) {
+    bool isThere = size_t(number) < chain.getOps().size();
+    if (isThere && chain.isRecomputable(chain.getOps()[number])) {
+      wanted.insert(chain.getOps()[number]);
+      continue;
+    }
+    InFlightDiagnostic error = emitPlanError(getOperation(), planned.place);
+    error << "decisions.recomputed: operation " << number;
+    if (isThere)
+      error << ", '" << chain.getOps()[number]->getName()
+            << "', is not computed again";
+    else
+      error << " is not there: the forward on these devices has "
+            << int64_t(chain.getOps().size());
+    return failure();
+  }
+  Again again = choices.computeBetween(
+      [&](Operation *op) { return !wanted.contains(op); });
+  Decision decision;
+  decision.keptBefore = choices.getKeptBytes();
+  decision.keptBehind = again.keptBytes;
+  decision.seconds = again.seconds;
+  decision.ops = std::move(again.ops);
+  return decision;
 }
 
 Decision RecomputeForwardPass::decide(const ForwardChain &chain,

@@ -136,54 +136,69 @@ static bool isCheap(Operation *op) {
          }) <= 1;
 }
 
-/// Has a value for the backward of the operations from `first` up to `end`: of
-/// what is computed again, or else kept.
-void Choices::need(Value value, unsigned first, unsigned end, IsAgain isAgain,
-                   llvm::DenseSet<Value> &seen, Again &again) const {
-  if (!seen.insert(value).second)
-    return;
-  std::optional<unsigned> number = chain.find(value);
-  const ForwardChain::Uses &uses = chain.usesOf(value);
-  if (!number || *number < first) {
-    // Arguments are there; what comes before has been kept if it is needed.
-    Operation *maker = lookThroughTaskGraph(value).getDefiningOp();
-    if (maker && !isMadeOfNothing(maker) && uses.backward.empty() &&
-        !(number && chain.isGatheredAgain(maker)))
-      again.keptBytes += chain.bytesOf(value);
-    return;
-  }
-  Operation *op = value.getDefiningOp();
-  bool isLeaf = uses.isPinned || !chain.isRecomputable(op) ||
-                uses.lastForward.value_or(0) >= end;
-  if (!isMadeOfNothing(op) && !chain.isGatheredAgain(op) &&
-      (isLeaf || !isAgain(op))) {
-    if (again.kept.insert(value))
-      again.keptBytes += chain.bytesOf(value);
-    return;
-  }
-  if (again.ops.contains(op))
-    return;
-  if (!isa<ReshardOp>(op))
-    for (Value operand : op->getOperands())
-      need(operand, first, end, isAgain, seen, again);
-  again.ops.insert(op);
+/// Has a value that operations from `first` on need, or their backward, and
+/// that is made before them. Arguments are there, and what belongs to a piece
+/// before them has been kept if its backward needs it.
+void Choices::keepBefore(Value value, Again &again) const {
+  Operation *maker = lookThroughTaskGraph(value).getDefiningOp();
+  if (maker && !isMadeOfNothing(maker) && !chain.isNeeded(value) &&
+      !chain.isGatheredAgain(maker))
+    again.keptBytes += chain.bytesOf(value);
+}
+
+/// Whether the backward of the operations up to `end` must find the results of
+/// one of them kept.
+bool Choices::isLeaf(Operation *op, unsigned end, IsAgain isAgain) const {
+  if (isMadeOfNothing(op) || chain.isGatheredAgain(op))
+    return false;
+  return !chain.isRecomputable(op) || !isAgain(op) ||
+         llvm::any_of(op->getResults(), [&](Value result) {
+           const ForwardChain::Uses &uses = chain.usesOf(result);
+           return uses.isPinned || uses.lastForward.value_or(0) >= end;
+         });
+}
+
+/// The seconds of an operation on the device, for all micro-batches.
+double Choices::secondsOf(Operation *op) const {
+  auto [it, isNew] = seconds.try_emplace(op, 0);
+  if (isNew)
+    it->second =
+        moments * chain.partOf(op) * opSeconds(op, model, chain.getDevice());
+  return it->second;
 }
 
 Again Choices::evaluate(unsigned first, unsigned end, IsAgain isAgain) const {
   Again again;
-  llvm::DenseSet<Value> seen;
+  llvm::DenseSet<Value> needed;
   int64_t largest = 0, products = 0;
-  for (Operation *op : chain.getOps().slice(first, end - first))
-    for (Value result : op->getResults()) {
-      if (!chain.isNeeded(result))
-        continue;
-      need(result, first, end, isAgain, seen, again);
-      if (!again.ops.contains(op) || isCheap(op))
-        continue;
-      int64_t bytes = chain.bytesOf(result);
-      largest = std::max(largest, bytes);
-      products += bytes;
+  // Last to first: what needs an operation's results comes behind it.
+  for (unsigned number = end; number-- > first;) {
+    Operation *op = chain.getOps()[number];
+    auto isNeeded = [&](Value result) {
+      return chain.isNeeded(result) || needed.contains(result);
+    };
+    if (llvm::none_of(op->getResults(), isNeeded))
+      continue;
+    if (isLeaf(op, end, isAgain)) {
+      for (Value result : llvm::make_filter_range(op->getResults(), isNeeded)) {
+        again.kept.insert(result);
+        again.keptBytes += chain.bytesOf(result);
+      }
+      continue;
     }
+    again.ops.insert(op);
+    if (!isa<ReshardOp>(op))
+      for (Value operand : op->getOperands()) {
+        std::optional<unsigned> maker = chain.find(operand);
+        if (needed.insert(operand).second && (!maker || *maker < first))
+          keepBefore(operand, again);
+      }
+    for (Value result : op->getResults())
+      if (chain.isNeeded(result) && !isCheap(op)) {
+        largest = std::max(largest, chain.bytesOf(result));
+        products += chain.bytesOf(result);
+      }
+  }
   bool hasProducts = llvm::any_of(again.ops, [](Operation *op) {
     return !isLight(op) && !isMadeOfNothing(op) && !isa<ReshardOp>(op);
   });
@@ -192,8 +207,7 @@ Again Choices::evaluate(unsigned first, unsigned end, IsAgain isAgain) const {
   again.againBytes = hasProducts ? products : std::min(products, 2 * largest);
   for (Operation *op : again.ops)
     if (!isMadeOfNothing(op) && !isa<ReshardOp>(op))
-      again.seconds +=
-          moments * chain.partOf(op) * opSeconds(op, model, chain.getDevice());
+      again.seconds += secondsOf(op);
   return again;
 }
 
@@ -224,9 +238,8 @@ void Choices::addPiece(int64_t piece) {
       int64_t bytes = 0;
       for (Value result : op->getResults())
         bytes += chain.bytesOf(result);
-      double seconds =
-          chain.partOf(op) * opSeconds(op, model, chain.getDevice());
-      products.emplace_back(seconds / double(std::max<int64_t>(1, bytes)), op);
+      products.emplace_back(secondsOf(op) / double(std::max<int64_t>(1, bytes)),
+                            op);
     }
   llvm::stable_sort(products, llvm::less_first());
   llvm::DenseSet<Operation *> cheapest;

@@ -22,7 +22,6 @@ namespace whale {
 
 /// What is computed again of some operations in a row.
 struct Again {
-  /// In the order of the chain.
   llvm::SetVector<mlir::Operation *> ops;
   /// What these start from and what else the backward needs, of these
   /// operations and of what is made outside of the chain.
@@ -55,8 +54,9 @@ private:
   void addRun(int64_t first, int64_t end);
   void add(int64_t first, int64_t end, Again again);
   Again evaluate(unsigned first, unsigned end, IsAgain isAgain) const;
-  void need(mlir::Value value, unsigned first, unsigned end, IsAgain isAgain,
-            llvm::DenseSet<mlir::Value> &seen, Again &again) const;
+  void keepBefore(mlir::Value value, Again &again) const;
+  bool isLeaf(mlir::Operation *op, unsigned end, IsAgain isAgain) const;
+  double secondsOf(mlir::Operation *op) const;
   unsigned beginOf(int64_t piece) const {
     return piece == 0 ? 0 : ends[piece - 1];
   }
@@ -68,6 +68,7 @@ private:
   std::vector<unsigned> ends;
   std::vector<RecomputeChoice> list;
   std::vector<Again> agains;
+  mutable llvm::DenseMap<mlir::Operation *, double> seconds;
 };
 
 } // namespace whale

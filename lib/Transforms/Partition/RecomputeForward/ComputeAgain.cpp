@@ -14,8 +14,8 @@
 // there before that operation, so that nothing computes it earlier; and so it
 // is never equal to what it is a copy of. The gradient is an operand of that
 // operation, or what the next ones read with its result. Cost: linear in the
-// operations of the backward and in what is copied, with at most kMostSteps
-// operations for each copy's gradient.
+// operations of the backward and in what is copied, which is sorted, with at
+// most kMostSteps operations for each copy's gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -191,8 +191,10 @@ public:
 
 private:
   Value copy(Value value, Operation *user);
+  void copy(Operation *op, Operation *user);
   void delay(Operation *op, Operation *user);
   Value take(Value value, Operation *user);
+  bool isCopied(Operation *op) const;
 
   const ForwardChain &chain;
   const llvm::SetVector<Operation *> &again;
@@ -209,18 +211,22 @@ private:
 
 } // namespace
 
-/// What a copy before `user` reads in the place of `value`.
+/// Whether a copy reads a copy in the place of what the operation makes.
+bool Copier::isCopied(Operation *op) const {
+  return op && !isa<ReshardOp>(op) &&
+         (again.contains(op) || isMadeOfNothing(op));
+}
+
+/// What a copy before `user` reads in the place of `value`, if that is not a
+/// copy itself.
 Value Copier::take(Value value, Operation *user) {
-  Operation *op = value.getDefiningOp();
-  if (auto gather = dyn_cast_or_null<ReshardOp>(op);
-      gather && chain.isGatheredAgain(gather)) {
-    ReshardOp own = findSameGather(gather, graph);
-    if (user->isBeforeInBlock(own))
-      own->moveBefore(user);
-    return own.getResult();
-  }
-  return op && (again.contains(op) || isMadeOfNothing(op)) ? copy(value, user)
-                                                           : leaving.get(value);
+  auto gather = value.getDefiningOp<ReshardOp>();
+  if (!gather || !chain.isGatheredAgain(gather))
+    return leaving.get(value);
+  ReshardOp own = findSameGather(gather, graph);
+  if (user->isBeforeInBlock(own))
+    own->moveBefore(user);
+  return own.getResult();
 }
 
 /// Has a copy come behind a gradient, if none of its operands does.
@@ -250,24 +256,22 @@ void Copier::delay(Operation *op, Operation *user) {
   }
 }
 
-/// The copy of a value for `user` and all behind it.
-Value Copier::copy(Value value, Operation *user) {
-  if (Value known = copies.lookupOrNull(value))
-    return known;
-  Operation *op = value.getDefiningOp();
+/// Copies an operation before `user`; what it reads has been copied.
+void Copier::copy(Operation *op, Operation *user) {
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
-    operands.push_back(take(operand, user));
+    operands.push_back(isCopied(operand.getDefiningOp())
+                           ? copies.lookup(operand)
+                           : take(operand, user));
   OpBuilder builder(user);
-  Operation *again = builder.clone(*op);
-  made.insert(again);
-  again->setOperands(operands);
-  delay(again, user);
-  bool isBehind = llvm::any_of(again->getOperands(), [&](Value operand) {
+  Operation *own = builder.clone(*op);
+  made.insert(own);
+  own->setOperands(operands);
+  delay(own, user);
+  bool isBehind = llvm::any_of(own->getOperands(), [&](Value operand) {
     return isDelayed.contains(operand);
   });
-  for (auto [from, to] :
-       llvm::zip_equal(op->getResults(), again->getResults())) {
+  for (auto [from, to] : llvm::zip_equal(op->getResults(), own->getResults())) {
     copies.map(from, to);
     if (isBehind)
       isDelayed.insert(to);
@@ -277,6 +281,27 @@ Value Copier::copy(Value value, Operation *user) {
     flops = addCosts(flops, opFlops(op));
     bytes = addCosts(bytes, opBytes(op));
   }
+}
+
+/// The copy of a value for `user` and all behind it.
+Value Copier::copy(Value value, Operation *user) {
+  llvm::SetVector<Operation *> missing;
+  SmallVector<Operation *> waiting{value.getDefiningOp()};
+  while (!waiting.empty()) {
+    Operation *op = waiting.pop_back_val();
+    if (copies.contains(op->getResult(0)) || !missing.insert(op))
+      continue;
+    for (Value operand : op->getOperands())
+      if (isCopied(operand.getDefiningOp()))
+        waiting.push_back(operand.getDefiningOp());
+  }
+  SmallVector<Operation *> ordered = missing.takeVector();
+  // Constants from outside of the chain come first.
+  llvm::stable_sort(ordered, [&](Operation *a, Operation *b) {
+    return chain.find(a->getResult(0)) < chain.find(b->getResult(0));
+  });
+  for (Operation *op : ordered)
+    copy(op, user);
   return copies.lookup(value);
 }
 
@@ -288,7 +313,7 @@ int64_t Copier::run() {
       for (OpOperand &operand : inner->getOpOperands()) {
         Value value = lookThroughTaskGraph(operand.get());
         Operation *op = value.getDefiningOp();
-        if (op && again.contains(op) && !isa<ReshardOp>(op) &&
+        if (op && again.contains(op) && isCopied(op) &&
             op->getParentOp() != graph)
           operand.set(copy(value, user));
       }

@@ -119,14 +119,14 @@ const ForwardChain::Uses &ForwardChain::usesOf(Value value) const {
 }
 
 int64_t ForwardChain::bytesOf(Value value) const {
+  auto [it, isNew] = bytes.try_emplace(value, 0);
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type)
-    return 0;
+  if (!isNew || !type)
+    return it->second;
   PlacementAttr placement = getPlacement(value);
-  if (!placement)
-    return getTensorBytes(type);
-  auto local = getLocalType(type, placement.getValue(), device);
-  return local ? getTensorBytes(*local) : 0;
+  auto local = placement ? getLocalType(type, placement.getValue(), device)
+                         : std::optional(type);
+  return it->second = local ? getTensorBytes(*local) : 0;
 }
 
 double ForwardChain::partOf(Operation *op) const {

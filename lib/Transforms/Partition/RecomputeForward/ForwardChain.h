@@ -78,6 +78,7 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
   llvm::DenseMap<mlir::Value, Uses> uses;
   Uses none;
+  mutable llvm::DenseMap<mlir::Value, int64_t> bytes;
 };
 
 /// In a backward task graph, the gather of a parameter that is the same as one
