@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import staged_models
 from safetensors.numpy import load_file, save_file
-from test_amp import STAGES, STEPS, gpt_step, jitted, train
+from test_amp import IS_FULL, STAGES, STEPS, gpt_step, jitted, train
 
 import whale as wh
 
@@ -281,3 +282,77 @@ def test_errors():
         own_step(jnp.ones((4, 4)), jnp.ones((8, 4)))
 
 
+
+
+# With f16, debug_nans is an error.
+OTHERS = {
+    "batch_norm": "micro",
+    "communication.bucket_bytes": 0,
+    "communication.fp16": True,
+    "debug_nans": True,
+    "gpu.epilogues": False,
+    "gpu.tf32": True,
+    "num_micro_batch": 2,
+    "optimizer.num_apply_group": 2,
+    "zero.level": "v2",
+}
+
+
+@pytest.mark.parametrize("level", ["bf16", "f16"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_with_other_options(level, name):
+    state, x = start()
+    config = {"amp.level": level, "amp.debug_log": True, name: OTHERS[name]}
+    own_step = jitted_step(2, **config)
+    if (level, name) == ("f16", "debug_nans"):
+        with pytest.raises(wh.CompileError, match="exclude one another"):
+            own_step.lower(state, x, 1.0).compile()
+        return
+    expected = jax.jit(step)(state, x, 1.0)
+    given = jax.tree.map(jnp.copy, state)
+    close = {"rtol": 2e-2, "atol": 2e-2}
+    for mine, theirs in zip(
+        jax.tree.leaves(own_step(given, x, 1.0)), jax.tree.leaves(expected)
+    ):
+        np.testing.assert_allclose(mine, theirs, **close)
+
+
+@pytest.mark.parametrize(
+    "name",
+    list(staged_models.MODELS) if IS_FULL else ["gpt scan tied remat"],
+)
+def test_chains_of_models(name):
+    """Through loops, what is computed again, gathers and scatters."""
+    make, options, _ = staged_models.MODELS[name]
+    model = make(staged_models.nowhere, 8, **options)
+    gradient = jax.value_and_grad(model.loss)
+    wh.init(wh.Config({"amp": {"level": "f16", "loss_scale": 1024}}))
+    wh.set_default_strategy(wh.replicate())
+    own_step = wh.jit(
+        gradient,
+        cluster=2,
+        batch_argnums=tuple(range(1, 1 + len(model.inputs))),
+    )
+    results = own_step(model.params, *model.inputs)
+    expected = jax.jit(gradient)(model.params, *model.inputs)
+    for mine, theirs in zip(
+        jax.tree.leaves(results), jax.tree.leaves(expected)
+    ):
+        scale = np.max(np.abs(theirs)) + 1e-6
+        np.testing.assert_allclose(mine / scale, theirs / scale, atol=2e-2)
+
+
+def test_chains_of_pooling():
+    def loss(w, x):
+        y = jax.lax.conv(x, w, (1, 1), "SAME")
+        y = jax.lax.reduce_window(
+            y, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "SAME"
+        )
+        return jnp.mean(jnp.tanh(y))
+
+    w = jax.random.normal(jax.random.key(0), (4, 3, 3, 3))
+    x = jax.random.normal(jax.random.key(1), (4, 3, 8, 8))
+    wh.init(wh.Config({"amp.level": "f16"}))
+    wh.set_default_strategy(wh.replicate())
+    mine = wh.jit(jax.grad(loss), cluster=2, batch_argnums=1)(w, x)
+    np.testing.assert_allclose(mine, jax.grad(loss)(w, x), atol=1e-3)

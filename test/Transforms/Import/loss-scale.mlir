@@ -7,6 +7,7 @@
 // REMARK: remark: amp: 1 of 1 products of f32 take f16{{$}}
 // REMARK: remark: amp: a loss scale of 8 multiplies gradients at 1 places
 // REMARK: remark: amp: a loss scale of 8 multiplies gradients at 1 places
+// REMARK: remark: amp: a loss scale of 8 multiplies gradients at 1 places
 // REMARK-NOT: loss scale
 
 // The constant that the backward begins with is multiplied, the gradient is
@@ -123,6 +124,33 @@ module @recomputed attributes {whale.config = {amp = {level = "f16", loss_scale 
     %g = stablehlo.dot_general %c, %d, contracting_dims = [0] x [0] {whale.phase = #whale.phase<backward>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
     %next = stablehlo.subtract %w, %g {whale.phase = #whale.phase<apply>} : tensor<8x8xf32>
     return %next : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// The gradient of a pooling is linear in what it scatters.
+
+// CHECK-LABEL: @pooling
+// CHECK: %[[SEED:.*]] = stablehlo.constant {{.*}}2.500000e-01
+// CHECK: %[[BEGIN:.*]] = stablehlo.multiply %[[SEED]], %{{.*}}phase<backward>
+// CHECK: %[[D:.*]] = "stablehlo.select_and_scatter"(%arg1, %[[BEGIN]],
+// CHECK: stablehlo.divide %[[D]], %{{.*}}phase<apply>
+module @pooling attributes {whale.config = {amp = {level = "f16", loss_scale = 8 : i64}}} {
+  func.func @main(%w: tensor<8xf32>, %x: tensor<8xf32>) -> tensor<8xf32> {
+    %zero = stablehlo.constant {whale.phase = #whale.phase<backward>} dense<0.0> : tensor<f32>
+    %seed = stablehlo.constant {whale.phase = #whale.phase<backward>} dense<0.25> : tensor<4xf32>
+    %d = "stablehlo.select_and_scatter"(%x, %seed, %zero) <{window_dimensions = array<i64: 2>, window_strides = array<i64: 2>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %0 = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %0 : tensor<i1>
+    }, {
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %0 = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %0 : tensor<f32>
+    }) {whale.phase = #whale.phase<backward>} : (tensor<8xf32>, tensor<4xf32>, tensor<f32>) -> tensor<8xf32>
+    %next = stablehlo.subtract %w, %d {whale.phase = #whale.phase<apply>} : tensor<8xf32>
+    return %next : tensor<8xf32>
   }
 }
 

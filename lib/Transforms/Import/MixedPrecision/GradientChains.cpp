@@ -97,6 +97,10 @@ ArrayRef<Operands> ChainFinder::linearIn(Operation *op) {
     if (isa<hlo::ConvertOp, hlo::ReducePrecisionOp>(op)) {
       if (isFloat(op->getOperand(0)))
         sets.push_back({0});
+    } else if (auto scatter = dyn_cast<hlo::SelectAndScatterOp>(op)) {
+      // The gradient of pooling; its rule has no sums.
+      if (getReductionKind(scatter.getScatter()) == Reduction::Sum)
+        sets.push_back({1, 2});
     } else if (std::optional<OpRule> rule = getOpRule(op)) {
       for (const Operands &set : rule->linear)
         if (!set.empty())
