@@ -28,24 +28,6 @@
 using namespace whale;
 using Json = nlohmann::ordered_json;
 
-std::string_view whale::stringifyOpClass(OpClass opClass) {
-  switch (opClass) {
-  case OpClass::Matmul:
-    return "matmul";
-  case OpClass::Convolution:
-    return "convolution";
-  case OpClass::Attention:
-    return "attention";
-  case OpClass::Elementwise:
-    return "elementwise";
-  case OpClass::Reduction:
-    return "reduction";
-  case OpClass::Other:
-    return "other";
-  }
-  std::abort(); // not an OpClass
-}
-
 const char *whale::extentName(OpClass opClass) {
   return opClass == OpClass::Matmul        ? "smallest_dimension"
          : opClass == OpClass::Convolution ? "window"

@@ -434,6 +434,13 @@ static Operation readAs(InstructionReader &reader, const Field &field) {
   return (reader.*read)(field);
 }
 
+static OpClass readOpClass(const Field &field) {
+  std::optional<OpClass> opClass = parseOpClass(field.text());
+  if (!opClass)
+    field.fail("unknown class of operations '" + field.text() + "'");
+  return *opClass;
+}
+
 Instruction InstructionReader::read(const Field &field) {
   using R = InstructionReader;
   struct Kind {
@@ -478,6 +485,13 @@ Instruction InstructionReader::read(const Field &field) {
     instruction.flops = flops->rounded();
   if (auto bytes = field.find("bytes"))
     instruction.bytes = bytes->rounded();
+  if (auto name = field.find("class"))
+    instruction.opClass = readOpClass(*name);
+  if (auto type = field.find("computes_in"))
+    instruction.computesIn = type->dtype();
+  if (auto graph = field.find("task_graph"))
+    instruction.taskGraph = graph->integer(
+        0, static_cast<int64_t>(reader.program.taskGraphs.size()) - 1);
   return instruction;
 }
 

@@ -426,6 +426,12 @@ void ProgramReader::readOrigins() {
   }
 }
 
+void ProgramReader::readTaskGraphs() {
+  auto graphs = root.find("task_graphs");
+  for (size_t i = 0; graphs && i < graphs->size(); ++i)
+    program.taskGraphs.push_back((*graphs)[i].at("name").text());
+}
+
 int64_t readOrigin(const Field &field, const Program &program) {
   return field.integer(0, static_cast<int64_t>(program.origins.size()) - 1);
 }
@@ -476,6 +482,7 @@ void ProgramReader::read() {
     root.at("kernel_signatures"); // says that it is missing
   readParameters();
   readOrigins();
+  readTaskGraphs();
   readCommunicators();
   readChannels();
   readFunctions();

@@ -74,6 +74,7 @@ private:
   /// Compares "ranks" with what the classes say.
   void checkRanks() const;
   void readOrigins();
+  void readTaskGraphs();
   void readCommunicators();
   /// Shapes, boxes and roles of "arguments" and "results".
   void readParameters();

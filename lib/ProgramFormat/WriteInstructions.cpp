@@ -219,6 +219,14 @@ Json InstructionWriter::toJson(const std::vector<Instruction> &instructions) {
       addMember(json, "flops", *instruction.flops);
     if (instruction.bytes)
       addMember(json, "bytes", *instruction.bytes);
+    if (instruction.opClass)
+      addMember(json, "class",
+                std::string(stringifyOpClass(*instruction.opClass)));
+    if (instruction.computesIn)
+      addMember(json, "computes_in",
+                std::string(name(*instruction.computesIn)));
+    if (instruction.taskGraph)
+      addMember(json, "task_graph", *instruction.taskGraph);
     const auto *matmul = std::get_if<Matmul>(&instruction.operation);
     if (matmul && matmul->accumulate)
       addMember(json, "accumulate", true);

@@ -82,6 +82,7 @@ private:
   Json toJson(const Parameter &parameter);
   void writeParameters();
   void writeOrigins();
+  void writeTaskGraphs();
   /// Must run before the channels are printed, which refer to communicators.
   void writeCommunicators();
 
@@ -268,6 +269,15 @@ void ProgramWriter::writeOrigins() {
     list.push_back(std::move(json));
   }
   field("origins", list);
+}
+
+void ProgramWriter::writeTaskGraphs() {
+  if (program.taskGraphs.empty())
+    return;
+  Json list = Json::array();
+  for (const std::string &name : program.taskGraphs)
+    list.push_back({{"name", name}});
+  field("task_graphs", list);
 }
 
 ProgramWriter::Table ProgramWriter::printFunctions() {
@@ -488,6 +498,7 @@ ProgramText ProgramWriter::write() {
   }
   writeParameters();
   writeOrigins();
+  writeTaskGraphs();
   writeCommunicators();
   writeTables();
   file("kernels", program.kernels);

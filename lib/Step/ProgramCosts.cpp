@@ -40,7 +40,8 @@ public:
     if (!isKnown)
       cost.bytes += static_cast<double>(body.buffers[buffer].bytes);
   }
-  /// The type of the first result is that of the computation.
+  /// Where nothing else is said, the type of the first result is that of the
+  /// computation.
   void result(BufferIndex buffer) {
     cost.dtype = format::name(body.buffers[buffer].dtype);
   }
@@ -53,17 +54,23 @@ private:
 };
 } // namespace
 
+static bool roundsToTf32(const format::Operation &operation) {
+  if (const auto *matmul = std::get_if<format::Matmul>(&operation))
+    return matmul->tf32;
+  const auto *convolution = std::get_if<format::Convolution>(&operation);
+  return convolution && convolution->tf32;
+}
+
 std::optional<OpCost> workOf(const format::Instruction &instruction,
                              const format::Body &body,
-                             const format::Program &program) {
+                             const KernelSignatures *signatures) {
   Work work(instruction, body);
   const auto &operation = instruction.operation;
   if (const auto *kernel = std::get_if<format::Kernel>(&operation)) {
     work.cost.opClass = OpClass::Elementwise;
     size_t inputs = kernel->buffers.size() - 1;
-    if (program.kernelSignatures)
-      if (auto it = program.kernelSignatures->find(kernel->symbol);
-          it != program.kernelSignatures->end())
+    if (signatures)
+      if (auto it = signatures->find(kernel->symbol); it != signatures->end())
         inputs = std::min(inputs, it->second.inputs);
     if (!kernel->buffers.empty())
       work.result(kernel->buffers[inputs]);
@@ -75,8 +82,6 @@ std::optional<OpCost> workOf(const format::Instruction &instruction,
   } else if (const auto *matmul = std::get_if<format::Matmul>(&operation)) {
     work.cost.opClass = OpClass::Matmul;
     work.result(matmul->out);
-    if (matmul->tf32)
-      work.cost.dtype = "tf32";
     work.cost.extent =
         static_cast<double>(std::min({matmul->m, matmul->n, matmul->k}));
     for (BufferIndex buffer : {matmul->lhs, matmul->rhs, matmul->out})
@@ -89,8 +94,6 @@ std::optional<OpCost> workOf(const format::Instruction &instruction,
                  std::get_if<format::Convolution>(&operation)) {
     work.cost.opClass = OpClass::Convolution;
     work.result(convolution->out);
-    if (convolution->tf32)
-      work.cost.dtype = "tf32";
     work.cost.extent = static_cast<double>(windowPlaces(*convolution));
     for (BufferIndex buffer :
          {convolution->lhs, convolution->rhs, convolution->out})
@@ -108,6 +111,12 @@ std::optional<OpCost> workOf(const format::Instruction &instruction,
   } else {
     return std::nullopt;
   }
+  if (instruction.opClass)
+    work.cost.opClass = *instruction.opClass;
+  if (instruction.computesIn)
+    work.cost.dtype = format::name(*instruction.computesIn);
+  if (roundsToTf32(operation))
+    work.cost.dtype = "tf32";
   return work.cost;
 }
 

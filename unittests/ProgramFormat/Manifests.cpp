@@ -72,6 +72,7 @@ json richManifest() {
   root["plan"] = {{"task_graphs", json::array()}};
   root["origins"] = {{{"label", "out"}},
                      {{"label", "keep"}, {"lines", {"a.py:1", "a.py:2"}}}};
+  root["task_graphs"] = {{{"name", "encoder"}}};
   root["kernel_signatures"] = {
       {"add", {{"inputs", 2}, {"bytes", {64, 64, 64}}, {"extent", 16}}},
       {"scale", {{"inputs", 1}, {"bytes", {64, 64}}, {"extent", 16}}},
@@ -150,7 +151,12 @@ json richManifest() {
         json::array({{{"function", 0}, {"operands", {8}}, {"results", {11}}}});
     cls["moments"] = json::array({{1, 2}});
     cls["instructions"] = {
-        {{"kernel", "add"}, {"buffers", {0, 4, 7}}, {"extent", 16}},
+        {{"kernel", "add"},
+         {"buffers", {0, 4, 7}},
+         {"extent", 16},
+         {"class", "reduction"},
+         {"computes_in", "f64"},
+         {"task_graph", 0}},
         {{"start", 1}, {"src", {7}}, {"dst", {7}}},
         gather,
         {{"wait", 0}},

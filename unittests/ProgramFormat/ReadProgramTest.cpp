@@ -75,6 +75,17 @@ TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf("/classes/0/instructions/0/origin", 2),
             "file: classes[0].instructions[0].origin: must be an integer "
             "from 0 to 1");
+  EXPECT_EQ(errorOf("/classes/0/instructions/0/class", "product"),
+            "file: classes[0].instructions[0].class: unknown class of "
+            "operations 'product'");
+  EXPECT_EQ(errorOf("/classes/0/instructions/0/computes_in", "f33"),
+            "file: classes[0].instructions[0].computes_in: unknown element "
+            "type 'f33'");
+  EXPECT_EQ(errorOf("/classes/0/instructions/0/task_graph", 1),
+            "file: classes[0].instructions[0].task_graph: must be an integer "
+            "from 0 to 0");
+  EXPECT_EQ(errorOf("/task_graphs/0", json::object()),
+            "file: task_graphs[0]: has no field 'name'");
   for (const char *type :
        {"", "f32", "f32[", "f32]", "f33[2]", "f32[2,]", "f32[,2]", "f32[-1]",
         "f32[02]", "f32[2] ", "f32[9223372036854775808]"})

@@ -223,6 +223,12 @@ Instruction Generator::makeInstruction(RankClass &rankClass, int depth) {
     instruction.flops = pick(2) ? INT64_MAX : pick(1 << 30);
   if (pick(2))
     instruction.bytes = pick(1000);
+  if (pick(2))
+    instruction.opClass = whale::OpClass(pick(whale::kNumOpClasses));
+  if (pick(2))
+    instruction.computesIn = pick(2) ? DType::BF16 : DType::C64;
+  if (pick(2))
+    instruction.taskGraph = pick(2);
   switch (pick(depth ? 7 : 5)) {
   case 0: {
     Kernel kernel{"k" + std::to_string(pick(2)), {}, 8};
@@ -370,6 +376,7 @@ Program Generator::make() {
   program.target = pick(2) ? "cpu" : "none";
   program.name = "name\n";
   program.origins = {{"op \\", {"a.py:1", "ü\".py:2"}}, {"", {"a.py:3"}}, {}};
+  program.taskGraphs = {"encoder", "ü\"\n"};
   program.classes.resize(classes);
   for (int64_t i = 0; i < ranks; ++i) {
     Rank rank;

@@ -116,6 +116,29 @@ TEST(ProgramModel, APeakThatAKindLacksIsAssumed) {
             std::string::npos);
 }
 
+TEST(ProgramModel, InstructionsSayTheirClassAndType) {
+  format::Program program = programOf({{0}});
+  Cluster cluster = Cluster::parse(R"({
+    "kinds": {"k": {"flops": {"f32": 4, "f64": 1}, "memory_bytes": 1000,
+      "memory_bandwidth": 10, "efficiency": {"reduction": 0.5}}},
+    "nodes": [{"devices": [{"kind": "k"}]}]})");
+  Instruction &instruction =
+      program.classes[0].instructions.emplace_back(kernel(40));
+  EXPECT_EQ(modelStep(program, cluster).seconds, 10);
+  instruction.opClass = OpClass::Reduction;
+  EXPECT_EQ(modelStep(program, cluster).seconds, 20);
+  instruction.computesIn = format::DType::F64;
+  EXPECT_EQ(modelStep(program, cluster).seconds, 80);
+  // Of what a product rounds nothing else is said.
+  format::Matmul product;
+  product.m = product.n = product.k = 1;
+  product.tf32 = true;
+  instruction.operation = product;
+  std::optional<OpCost> work = workOf(instruction, program.classes[0], program);
+  EXPECT_EQ(work->opClass, OpClass::Reduction);
+  EXPECT_EQ(work->dtype, "tf32");
+}
+
 TEST(ProgramModel, TransfersGoOnBesideWork) {
   format::Program program = programOf({{0, 1}});
   program.ranks.resize(2);

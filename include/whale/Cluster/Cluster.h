@@ -23,6 +23,7 @@
 #ifndef WHALE_CLUSTER_CLUSTER_H
 #define WHALE_CLUSTER_CLUSTER_H
 
+#include "whale/Cluster/OpClass.h"
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -35,21 +36,6 @@
 #include <vector>
 
 namespace whale {
-
-/// The classes of operations that may differ in efficiency.
-enum class OpClass {
-  Matmul,
-  Convolution,
-  /// Scores, their softmax and the products with both, as one call.
-  Attention,
-  Elementwise,
-  Reduction,
-  Other
-};
-inline constexpr size_t kNumOpClasses = 6;
-
-/// The name of an operation class in the cluster file.
-std::string_view stringifyOpClass(OpClass opClass);
 
 /// The name of a class's efficiency by extent in the cluster file; null if it
 /// has none.

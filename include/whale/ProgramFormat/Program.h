@@ -23,6 +23,7 @@
 #ifndef WHALE_PROGRAMFORMAT_PROGRAM_H
 #define WHALE_PROGRAMFORMAT_PROGRAM_H
 
+#include "whale/Cluster/OpClass.h"
 #include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/ProgramFormat/Products.h"
 
@@ -237,6 +238,13 @@ struct Instruction {
   /// number.
   std::optional<int64_t> flops = {}, bytes = {};
   Operation operation;
+  /// What it does for the cost model, where its kind and its buffers do not say
+  /// so (workOf in ProgramModel.h).
+  std::optional<OpClass> opClass = {};
+  std::optional<DType> computesIn = {};
+  /// Index into the program's TaskGraphs; of an instruction of a function that
+  /// has none, that of its run counts.
+  std::optional<int64_t> taskGraph = {};
   bool operator==(const Instruction &) const = default;
 };
 
@@ -404,6 +412,8 @@ struct Program {
   std::vector<Parameter> arguments;
   std::vector<Parameter> results;
   std::vector<Origin> origins;
+  /// Of the parts of the step that instructions belong to, the names.
+  std::vector<std::string> taskGraphs = {};
   /// The functions that classes run.
   std::vector<Function> functions;
   std::vector<RankClass> classes;

@@ -32,6 +32,7 @@
 #include "whale/Step/CostModel.h"
 #include "whale/Step/QueueModel.h"
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,11 +40,21 @@
 
 namespace whale {
 
+using KernelSignatures = std::map<std::string, format::KernelSignature>;
+
 /// The work of an instruction of a body; nullopt of one that holds or runs
-/// others, and of starts and waits.
+/// others, and of starts and waits. Without `signatures` the last buffer of a
+/// kernel is its result.
 std::optional<OpCost> workOf(const format::Instruction &instruction,
                              const format::Body &body,
-                             const format::Program &program);
+                             const KernelSignatures *signatures);
+inline std::optional<OpCost> workOf(const format::Instruction &instruction,
+                                    const format::Body &body,
+                                    const format::Program &program) {
+  return workOf(instruction, body,
+                program.kernelSignatures ? &*program.kernelSignatures
+                                         : nullptr);
+}
 
 /// The exchanges of a channel, one for each group, in their order. None of a
 /// local slice.
