@@ -28,9 +28,12 @@
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 #include "whale/ProgramFormat/Numeric.h"
+#include "whale/Step/Costs.h"
+#include "whale/Step/ProgramModel.h"
 #include "whale/System/Error.h"
 #include "whale/System/Json.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/InstructionWork.h"
 #include "whale/Transforms/OpCost.h"
 #include "whale/Transforms/ScopePath.h"
 #include "whale/Transforms/SourceLines.h"
@@ -439,13 +442,32 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   } else {
     return op.emitError("cannot be in a program");
   }
+  describeWork(&op, instruction);
   // A wait is shown as its start, a run as what it runs.
   if (!isa<WaitOp, func::CallOp>(op))
     instruction.origin = originOf(op.getLoc());
+  if (!isa<WaitOp>(op))
+    instruction.taskGraph = taskGraphOf(op.getLoc());
   list.push_back(std::move(instruction));
   if (after)
     list.push_back({.operation = *after});
   return success();
+}
+
+/// What a reader would not take for its work without being told.
+void ClassEmitter::describeWork(Operation *op,
+                                format::Instruction &instruction) {
+  std::optional<OpCost> work = instructionWork(op, symbols);
+  std::optional<OpCost> known =
+      workOf(instruction, result.body, &result.kernels);
+  if (!work || !known)
+    return;
+  if (work->opClass != known->opClass)
+    instruction.opClass = work->opClass;
+  if (work->dtype != known->dtype)
+    instruction.computesIn = format::parseDType(work->dtype);
+  if (work->bytes != known->bytes)
+    instruction.bytes = toBytes(work->bytes);
 }
 
 std::optional<int64_t> ClassEmitter::originOf(std::string label,
@@ -464,6 +486,21 @@ std::optional<int64_t> ClassEmitter::originOf(Location loc) {
   auto [known, isNew] = origins.try_emplace(loc);
   if (isNew)
     known->second = originOf(getLabel(loc), getUserLines(loc));
+  return known->second;
+}
+
+/// The number of the TaskGraph that an instruction belongs to.
+std::optional<int64_t> ClassEmitter::taskGraphOf(Location loc) {
+  auto [known, isNew] = taskGraphs.try_emplace(loc);
+  if (!isNew)
+    return known->second;
+  StringRef name = findTaskGraph(loc);
+  if (name.empty())
+    return std::nullopt;
+  auto it = llvm::find(result.taskGraphs, name);
+  known->second = it - result.taskGraphs.begin();
+  if (it == result.taskGraphs.end())
+    result.taskGraphs.push_back(name.str());
   return known->second;
 }
 

@@ -26,6 +26,8 @@ struct EmittedBody {
   format::Body body;
   /// What its instructions come from, by the indices that they have so far.
   std::vector<format::Origin> origins;
+  /// The names of the TaskGraphs that they belong to, in the same way.
+  std::vector<std::string> taskGraphs;
   /// What its buffers hold: their number in its list. Their offsets are not
   /// known yet.
   std::vector<std::pair<int64_t, mlir::DenseElementsAttr>> constants;
@@ -59,6 +61,7 @@ private:
                           format::Instruction &instruction);
   format::Start start(CollectiveOp first, List &list);
   void copies(mlir::Operation &op, List &list);
+  void describeWork(mlir::Operation *op, format::Instruction &instruction);
   void addInterface();
   void numberValues();
 
@@ -74,6 +77,8 @@ private:
   std::optional<int64_t> originOf(std::string label,
                                   llvm::ArrayRef<std::string> lines);
   std::optional<int64_t> scopeOf(mlir::Location run, mlir::Location segment);
+
+  std::optional<int64_t> taskGraphOf(mlir::Location loc);
 
   mlir::FunctionOpInterface function;
   const SegmentNumbers &segments;
@@ -96,6 +101,7 @@ private:
                  std::optional<int64_t>>
       scopes;
   std::map<format::Origin, int64_t> originNumbers;
+  llvm::DenseMap<mlir::Location, std::optional<int64_t>> taskGraphs;
 };
 
 /// A short name of where an operation comes from.

@@ -320,22 +320,49 @@ format::RankClass ProgramEmitter::describeClass(ScheduleOp schedule) {
   return rankClass;
 }
 
-/// Gives the instructions the numbers that their origins have in the program.
+/// Gives the instructions the numbers that their origins and TaskGraphs have in
+/// the program.
 static void renumber(std::vector<format::Instruction> &instructions,
-                     ArrayRef<int64_t> numbers) {
+                     ArrayRef<int64_t> origins, ArrayRef<int64_t> graphs) {
   for (format::Instruction &instruction : instructions) {
     if (instruction.origin)
-      instruction.origin = numbers[*instruction.origin];
+      instruction.origin = origins[*instruction.origin];
+    if (instruction.taskGraph)
+      instruction.taskGraph = graphs[*instruction.taskGraph];
     if (auto *loop = std::get_if<format::While>(&instruction.operation)) {
-      renumber(loop->cond, numbers);
-      renumber(loop->body, numbers);
+      renumber(loop->cond, origins, graphs);
+      renumber(loop->body, origins, graphs);
     } else if (auto *choice =
                    std::get_if<format::Case>(&instruction.operation)) {
       for (std::vector<format::Instruction> &branch : choice->branches)
-        renumber(branch, numbers);
+        renumber(branch, origins, graphs);
     }
   }
 }
+
+namespace {
+/// A list without equal elements.
+template <typename T>
+class Numbering {
+public:
+  explicit Numbering(std::vector<T> &list) : list(list) {}
+  /// Adds what is new; returns the number of each.
+  SmallVector<int64_t> add(std::vector<T> &elements) {
+    SmallVector<int64_t> all;
+    for (T &element : elements) {
+      auto [number, isNew] = numbers.try_emplace(element, int64_t(list.size()));
+      if (isNew)
+        list.push_back(std::move(element));
+      all.push_back(number->second);
+    }
+    return all;
+  }
+
+private:
+  std::vector<T> &list;
+  std::map<T, int64_t> numbers;
+};
+} // namespace
 
 LogicalResult ProgramEmitter::gatherBodies() {
   SmallVector<FunctionOpInterface> functions(segments.begin(), segments.end());
@@ -353,17 +380,11 @@ LogicalResult ProgramEmitter::gatherBodies() {
                                       emit)))
     return failure();
   program.kernelSignatures.emplace();
-  std::map<format::Origin, int64_t> origins;
+  Numbering origins(program.origins);
+  Numbering taskGraphs(program.taskGraphs);
   for (auto [function, one] : llvm::zip_equal(functions, emitted)) {
-    SmallVector<int64_t> numbers;
-    for (format::Origin &origin : one.origins) {
-      auto [number, isNew] =
-          origins.try_emplace(origin, int64_t(program.origins.size()));
-      if (isNew)
-        program.origins.push_back(std::move(origin));
-      numbers.push_back(number->second);
-    }
-    renumber(one.body.instructions, numbers);
+    renumber(one.body.instructions, origins.add(one.origins),
+             taskGraphs.add(one.taskGraphs));
     for (auto &[buffer, value] : one.constants)
       one.body.buffers[buffer].offset = constants.add(value);
     for (auto &[symbol, signature] : one.kernels) {

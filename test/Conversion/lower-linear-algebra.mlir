@@ -71,8 +71,8 @@ func.func @parts(%qk: tensor<4x4x3xf32>, %v: tensor<2x4x3xf32>, %t: tensor<2x3x4
 }
 
 // CHECK-LABEL: @attention
-// CHECK: whale.library_call "attention"(%arg0, %arg1, %arg2) {causal = 0 : i64, fill = -1.000000e+09 : f64, key = "kd", query = "hqd", result = "hqe", scale = 5.000000e-01 : f64, value = "ke", whale.flops = 200 : i64} : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>) -> (tensor<2x4x2xf32>, tensor<148xf32>)
-// CHECK: whale.library_call "attention_gradient"(%arg0, %arg1, %arg2, %arg3) {cotangent = "hqe", key = "kd", key_result = "hkd", query = "hqd", query_result = "hqd", scale = 1.000000e+00 : f64, value = "ke", value_result = "hke", whale.flops = 1248 : i64} : {{.*}} -> (tensor<2x4x3xf32>, tensor<2x6x3xf32>, tensor<2x6x2xf32>, tensor<296xf32>)
+// CHECK: whale.library_call "attention"(%arg0, %arg1, %arg2) {causal = 0 : i64, fill = -1.000000e+09 : f64, key = "kd", query = "hqd", result = "hqe", scale = 5.000000e-01 : f64, value = "ke", whale.class = "attention", whale.flops = 200 : i64} : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>) -> (tensor<2x4x2xf32>, tensor<148xf32>)
+// CHECK: whale.library_call "attention_gradient"(%arg0, %arg1, %arg2, %arg3) {cotangent = "hqe", key = "kd", key_result = "hkd", query = "hqd", query_result = "hqd", scale = 1.000000e+00 : f64, value = "ke", value_result = "hke", whale.class = "attention", whale.flops = 1248 : i64} : {{.*}} -> (tensor<2x4x3xf32>, tensor<2x6x3xf32>, tensor<2x6x2xf32>, tensor<296xf32>)
 func.func @attention(%q: tensor<2x4x3xf32>, %k: tensor<6x3xf32>, %v: tensor<6x2xf32>, %d: tensor<2x4x2xf32>) -> (tensor<2x4x2xf32>, tensor<2x4x3xf32>) {
   %0 = whale.attention query "hqd" %q key "kd" %k value "ke" %v to "hqe" scale 0.5 {causal = 0 : i64, fill = -1.0e9 : f64, whale.phase = #whale.phase<forward>} : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>) -> tensor<2x4x2xf32>
   %1:3 = whale.attention_gradient query "hqd" %q key "kd" %k value "ke" %v cotangent "hqe" %d to "hqd", "hkd", "hke" scale 1.0 : (tensor<2x4x3xf32>, tensor<6x3xf32>, tensor<6x2xf32>, tensor<2x4x2xf32>) -> (tensor<2x4x3xf32>, tensor<2x6x3xf32>, tensor<2x6x2xf32>)

@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @short
 // CHECK: whale.launch @k0(%arg0)
 // CHECK-LABEL: func.func @k0
-// CHECK-SAME: whale.extent = 64 : i64, whale.threads = 256 : i64
+// CHECK-SAME: whale.extent = 64 : i64, {{.*}}whale.threads = 256 : i64
 // CHECK: memref.alloca() : memref<2048xi32, #gpu.address_space<workgroup>>
 // CHECK: scf.for %{{.*}} = %c0{{.*}} to %c10
 // CHECK: gpu.barrier
@@ -30,11 +30,11 @@ func.func @short(%x: tensor<64x1000xf32>) -> tensor<64x1000xf32> {
 // CHECK: %[[B:.*]] = whale.launch @k1(%arg0, %arg1, %[[A]]) {{.*}} -> tensor<2x3000xi32>
 // CHECK: whale.launch @k2(%arg0, %arg1, %[[B]]) {{.*}} -> (tensor<3000x2xf32>, tensor<3000x2xi8>)
 // CHECK-LABEL: func.func @k0
-// CHECK-SAME: whale.extent = 6 : i64, whale.threads = 256 : i64
+// CHECK-SAME: whale.extent = 6 : i64, {{.*}}whale.threads = 256 : i64
 // CHECK-LABEL: func.func @k1
-// CHECK-SAME: whale.extent = 6000 : i64}
+// CHECK-SAME: whale.extent = 6000 : i64, whale.flops = 6000 : i64}
 // CHECK-LABEL: func.func @k2
-// CHECK-SAME: whale.extent = 6000 : i64}
+// CHECK-SAME: whale.extent = 6000 : i64, whale.flops = 6000 : i64}
 func.func @long(%x: tensor<3000x2xf32>, %y: tensor<3000x2xi8>)
     -> (tensor<3000x2xf32>, tensor<3000x2xi8>) {
   %0:2 = "stablehlo.sort"(%x, %y) <{dimension = 0 : i64, is_stable = true}> ({

@@ -27,6 +27,7 @@
 
 #include "Fusion/RowKernel.h"
 #include "Kernel/KernelBuilder.h"
+#include "Kernel/KernelWork.h"
 #include "LoopNest/LinalgToKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -162,9 +163,10 @@ void RowKernel::findInplace(KernelOp kernel) {
 }
 
 void RowKernel::countCosts(KernelOp kernel) {
-  int64_t flops = 0, bytes = 0;
+  int64_t bytes = 0;
+  KernelWork work;
   for (LoopNest &nest : nests)
-    flops = std::max(flops, flops + nest.countFlops());
+    nest.addWork(work);
   for (Value value : llvm::concat<const Value>(inputs, results)) {
     // A nest that reads a part of it alone doesn't count more.
     int64_t most = 0;
@@ -173,8 +175,7 @@ void RowKernel::countCosts(KernelOp kernel) {
         most = std::max(most, nest.countBytes(value.getType()));
     bytes += most;
   }
-  kernel->setAttr(kFlopsAttrName, rewriter.getI64IntegerAttr(flops));
-  kernel->setAttr(kBytesAttrName, rewriter.getI64IntegerAttr(bytes));
+  work.note(kernel, bytes);
 }
 
 //===----------------------------------------------------------------------===//

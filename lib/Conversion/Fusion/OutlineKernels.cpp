@@ -177,7 +177,8 @@ private:
     auto function = func::FuncOp::create(b, kernel.getLoc(), "k", type);
     function->setAttr(kExtentAttrName, kernel.getExtentAttr());
     for (StringRef name :
-         {kThreadsAttrName, kFlopsAttrName, kBytesAttrName, kParallelAttrName})
+         {kThreadsAttrName, kFlopsAttrName, kBytesAttrName, kClassAttrName,
+          kComputesInAttrName, kParallelAttrName})
       if (Attribute value = kernel->getAttr(name))
         function->setAttr(name, value);
     function.getFunctionBody().takeBody(kernel.getBody());

@@ -24,11 +24,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/AttentionKernels.h"
+#include "Kernel/KernelWork.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "llvm/Support/MathExtras.h"
 
+#include "whale/Transforms/OpCost.h"
 #include <limits>
 
 using namespace mlir;
@@ -344,8 +346,11 @@ LogicalResult Attention::makeGradient() {
   FailureOr<KernelOp> keys = makeKeyGradient(inputs);
   if (failed(keys))
     return failure();
-  (*rows)->setAttr(kFlopsAttrName,
-                   rewriter.getI64IntegerAttr(getAttentionFlops(op)));
+  // Of seven products the first kernel has three: scores, their cotangents and
+  // those of queries.
+  int64_t flops = opFlops(op), ofRows = flops / 7 * 3;
+  noteWork(*rows, op, ofRows);
+  noteWork(*keys, op, flops - ofRows);
   rewriter.replaceOp(
       op, {rows->getResult(0), keys->getResult(0), keys->getResult(1)});
   return success();

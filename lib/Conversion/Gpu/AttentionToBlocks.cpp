@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/AttentionKernels.h"
+#include "Kernel/KernelWork.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -241,8 +242,7 @@ LogicalResult Attention::makeForward() {
                  llvm::divideCeil(sizes.rows, tiles.rows), tiles, body);
   if (failed(kernel))
     return failure();
-  (*kernel)->setAttr(kFlopsAttrName,
-                     rewriter.getI64IntegerAttr(getAttentionFlops(op)));
+  noteWork(*kernel, op);
   rewriter.replaceOp(op, kernel->getResults());
   return success();
 }

@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/GpuKernels.h"
+#include "Kernel/KernelWork.h"
 #include "Kernel/SumOrder.h"
 #include "Kernel/Windows.h"
 #include "LoopNest/LoopNest.h"
@@ -32,6 +33,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
+#include "whale/Transforms/OpCost.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -383,6 +385,9 @@ FailureOr<SmallVector<Value>> ReductionBlocks::reduce(ArrayRef<Value> terms,
     return failure();
   (*kernel)->setAttr(kThreadsAttrName,
                      rewriter.getI64IntegerAttr(shape.rows * shape.columns));
+  noteWork(*kernel, op,
+           isFirst ? opFlops(op)
+                   : cast<ShapedType>(terms[0].getType()).getNumElements());
   return Values(kernel->getResults());
 }
 

@@ -21,11 +21,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/GpuKernels.h"
+#include "Kernel/KernelWork.h"
 #include "Kernel/SumOrder.h"
 #include "Kernel/Windows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "whale/Transforms/OpCost.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -174,6 +176,9 @@ FailureOr<SmallVector<Value>> RunningBlocks::makeTotals(size_t level,
                            terms, build);
   if (failed(kernel))
     return failure();
+  noteWork(*kernel, op,
+           level == 0 ? opFlops(op)
+                      : cast<ShapedType>(terms[0].getType()).getNumElements());
   return Values(kernel->getResults());
 }
 
@@ -223,6 +228,9 @@ RunningBlocks::makeBefore(size_t level, ArrayRef<Value> terms,
       makeKernel(rewriter, loc, /*blocks=*/true, types, inputs, build);
   if (failed(kernel))
     return failure();
+  noteWork(*kernel, op,
+           level == 0 ? opFlops(op)
+                      : cast<ShapedType>(terms[0].getType()).getNumElements());
   return Values(kernel->getResults());
 }
 

@@ -54,7 +54,7 @@ private:
   void flatten(KernelBuilder &k, unsigned first);
   mlir::Value loadKey(KernelBuilder &k, unsigned keys, mlir::Value item) const;
   llvm::FailureOr<Values>
-  updateResults(llvm::ArrayRef<mlir::Value> operands,
+  updateResults(llvm::ArrayRef<mlir::Value> operands, int64_t flops,
                 llvm::function_ref<mlir::LogicalResult(KernelBuilder &)> body);
   llvm::FailureOr<Values> sortItems();
   struct Run;

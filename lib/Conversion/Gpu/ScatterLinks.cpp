@@ -18,6 +18,7 @@
 #include "Gpu/ScatterBlocks.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "whale/Transforms/OpCost.h"
 
 using namespace mlir;
 using namespace whale;
@@ -73,7 +74,8 @@ FailureOr<SmallVector<Value>> ScatterBlocks::takeLink(int64_t link,
     });
     return success(good);
   };
-  return updateResults(all, build);
+  return updateResults(all, multiplyCosts(std::min(items, kLinkItems), width),
+                       build);
 }
 
 LogicalResult ScatterBlocks::runLinked() {

@@ -22,9 +22,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/ScatterBlocks.h"
+#include "Kernel/KernelWork.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
+#include "whale/Transforms/OpCost.h"
 #include <numeric>
 
 using namespace mlir;
@@ -142,6 +144,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::walkRuns(Value keys, Value order) {
   SmallVector<int64_t> updated(2 * count, -1);
   std::iota(updated.begin(), updated.begin() + count, 0);
   kernel->setUpdates(updated);
+  noteWork(*kernel, op);
   return Values(kernel->getResults());
 }
 
@@ -195,7 +198,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::joinRuns(ArrayRef<Value> results,
     });
     return success(good);
   };
-  return updateResults(all, build);
+  return updateResults(all, multiplyCosts(runs, width), build);
 }
 
 LogicalResult ScatterBlocks::runSorted() {

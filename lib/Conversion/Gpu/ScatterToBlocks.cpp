@@ -32,11 +32,13 @@
 
 #include "Gpu/GpuKernels.h"
 #include "Gpu/ScatterBlocks.h"
+#include "Kernel/KernelWork.h"
 #include "Kernel/SortLines.h"
 #include "Kernel/WideReducer.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "whale/Transforms/OpCost.h"
 
 using namespace mlir;
 using namespace whale;
@@ -203,7 +205,7 @@ LogicalResult ScatterBlocks::runUnique() {
     });
     return success(good);
   };
-  FailureOr<Values> results = updateResults(all, build);
+  FailureOr<Values> results = updateResults(all, opFlops(op), build);
   if (failed(results))
     return failure();
   replaceWithStored(rewriter, op, *results);
@@ -212,13 +214,14 @@ LogicalResult ScatterBlocks::runUnique() {
 
 /// A kernel whose first operands are the results so far, which it updates.
 FailureOr<SmallVector<Value>> ScatterBlocks::updateResults(
-    ArrayRef<Value> operands,
+    ArrayRef<Value> operands, int64_t flops,
     function_ref<LogicalResult(KernelBuilder &)> body) {
   auto kernel =
       makeKernel(rewriter, loc, /*blocks=*/true, types, operands, body);
   if (failed(kernel))
     return failure();
   kernel->setUpdates(llvm::to_vector(llvm::seq<int64_t>(0, count)));
+  noteWork(*kernel, op, flops);
   return Values(kernel->getResults());
 }
 
@@ -245,6 +248,7 @@ FailureOr<SmallVector<Value>> ScatterBlocks::sortItems() {
       makeKernel(rewriter, loc, /*blocks=*/true, sorted, indices, build);
   if (failed(kernel))
     return failure();
+  noteWork(*kernel, op, items);
   auto sort = stablehlo::SortOp::create(
       rewriter, loc, TypeRange(sorted), kernel->getResults(),
       rewriter.getI64IntegerAttr(0), rewriter.getBoolAttr(true));

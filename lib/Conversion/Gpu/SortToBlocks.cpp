@@ -24,12 +24,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/GpuKernels.h"
+#include "Kernel/KernelWork.h"
 #include "Kernel/SortLines.h"
 #include "LoopNest/LoopNest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "whale/Transforms/OpCost.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -68,6 +70,10 @@ private:
   FailureOr<SmallVector<Value>> mergeRuns(Value positions, int64_t width,
                                           bool isLast);
   SmallVector<Type> getResults(bool isLast) const;
+  /// Of one that makes runs twice as long.
+  int64_t flopsOfPass() const {
+    return opFlops(op) / std::max(1u, llvm::Log2_64_Ceil(size));
+  }
 
   Value select(KernelBuilder &k, Value row, Value place, Value length,
                Value width, int64_t most, Load load);
@@ -256,6 +262,7 @@ FailureOr<SmallVector<Value>> SortBlocks::sortParts(bool isLast) {
   if (failed(kernel))
     return failure();
   (*kernel)->setAttr(kThreadsAttrName, rewriter.getI64IntegerAttr(cut.threads));
+  noteWork(*kernel, op, multiplyCosts(flopsOfPass(), llvm::Log2_64_Ceil(part)));
   return SmallVector<Value>(kernel->getResults());
 }
 
@@ -283,6 +290,7 @@ SortBlocks::mergeRuns(Value positions, int64_t width, bool isLast) {
                            all, build);
   if (failed(kernel))
     return failure();
+  noteWork(*kernel, op, flopsOfPass());
   return SmallVector<Value>(kernel->getResults());
 }
 

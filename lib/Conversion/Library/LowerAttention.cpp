@@ -48,6 +48,8 @@ static LibraryCallOp makeCall(PatternRewriter &rewriter, Operation *op,
       LibraryCallOp::create(rewriter, op->getLoc(), types, function, operands);
   call->setAttr(kFlopsAttrName,
                 rewriter.getI64IntegerAttr(getAttentionFlops(op)));
+  call->setAttr(kClassAttrName,
+                rewriter.getStringAttr(stringifyOpClass(OpClass::Attention)));
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName();
     if (name == "operandSegmentSizes" || name.starts_with("whale."))

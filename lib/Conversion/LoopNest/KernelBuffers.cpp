@@ -6,17 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which results can be written over an operand, and how much a nest computes
-// and moves.
+// Which results can be written over an operand.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Kernel/KernelBuilder.h"
 #include "LoopNest/LoopNest.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "whale/Step/Costs.h"
 #include "whale/Transforms/Attributes.h"
 
 using namespace mlir;
@@ -88,42 +84,4 @@ void LoopNest::findInplace(KernelOp kernel) {
       }
   if (llvm::any_of(inplace, [](int64_t operand) { return operand >= 0; }))
     kernel.setInplace(inplace);
-}
-
-int64_t LoopNest::countIterations() const {
-  int64_t iterations = 1;
-  for (int64_t size : sizes)
-    iterations = multiplyCosts(iterations, size);
-  return iterations;
-}
-
-int64_t LoopNest::countFlops() {
-  int64_t operations = 0;
-  op.getRegion().walk([&](Operation *inner) {
-    if (isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
-            inner->getDialect()) &&
-        !isa<arith::ConstantOp>(inner))
-      ++operations;
-  });
-  return multiplyCosts(operations, countIterations());
-}
-
-/// Of a tensor of which a nest reads a slice, no more than that.
-int64_t LoopNest::countBytes(Type type) const {
-  MemRefType buffer = getBufferType(type);
-  return std::min(buffer.getNumElements(), countIterations()) *
-         getStoredBits(buffer.getElementType()) / 8;
-}
-
-void LoopNest::countCosts(KernelOp kernel) {
-  int64_t bytes = 0;
-  for (Type type : op->getResultTypes())
-    bytes += countBytes(type);
-  for (Value input : inputs)
-    if (llvm::none_of(stores, [&](stablehlo::DynamicUpdateSliceOp store) {
-          return store && store.getOperand() == input;
-        }))
-      bytes += countBytes(input.getType());
-  kernel->setAttr(kFlopsAttrName, rewriter.getI64IntegerAttr(countFlops()));
-  kernel->setAttr(kBytesAttrName, rewriter.getI64IntegerAttr(bytes));
 }

@@ -35,6 +35,8 @@
 
 namespace whale {
 
+class KernelWork;
+
 /// Where an element is in a flat buffer: start + constant + sum of
 /// coefficient * counter.
 struct Access {
@@ -130,6 +132,8 @@ private:
   void findInplace(KernelOp kernel);
   int64_t countIterations() const;
   int64_t countFlops();
+  /// Adds what the nest does to the work of its kernel.
+  void addWork(KernelWork &work);
   int64_t countBytes(mlir::Type type) const;
   void countCosts(KernelOp kernel);
 

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernel/KernelWork.h"
 #include "Kernel/Windows.h"
 #include "StableHLO/Patterns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -329,6 +330,7 @@ struct ConvolutionToKernel : OpRewritePattern<stablehlo::ConvolutionOp> {
         });
     if (failed(kernel))
       return failure();
+    noteWork(*kernel, op);
     replaceWithStored(rewriter, op, kernel->getResults());
     return success();
   }

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernel/KernelBuilder.h"
+#include "Kernel/KernelWork.h"
 #include "StableHLO/Patterns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -157,6 +158,9 @@ static void lowerLoop(PatternRewriter &rewriter, stablehlo::WhileOp loop) {
       });
   if (failed(kernel))
     return;
+  // One that goes on after so many turns is computed as often as needed.
+  bool isWhole = counted && counted->trips <= kTurns;
+  noteWork(*kernel, loop, isWhole ? opFlops(loop) : kTurns);
   SmallVector<Value> results;
   for (auto [value, type] :
        llvm::zip_equal(kernel->getResults(), loop->getResultTypes()))
@@ -165,7 +169,7 @@ static void lowerLoop(PatternRewriter &rewriter, stablehlo::WhileOp loop) {
                           : UnrealizedConversionCastOp::create(
                                 rewriter, loop.getLoc(), type, value)
                                 .getResult(0));
-  if (counted && counted->trips <= kTurns)
+  if (isWhole)
     rewriter.replaceOp(loop, results);
   else
     rewriter.modifyOpInPlace(loop, [&] { loop->setOperands(results); });

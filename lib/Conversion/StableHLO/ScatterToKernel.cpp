@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/GpuKernels.h"
+#include "Kernel/KernelWork.h"
 #include "Kernel/ScatterDims.h"
 #include "StableHLO/Patterns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -65,6 +66,7 @@ struct ScatterToKernel : OpRewritePattern<stablehlo::ScatterOp> {
     if (failed(kernel))
       return failure();
     kernel->setUpdates(updates);
+    noteWork(*kernel, op);
     // The elements of one window go to different places.
     if (!dims.numbers.getUpdateWindowDims().empty())
       (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());

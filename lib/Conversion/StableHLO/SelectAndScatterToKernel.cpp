@@ -28,10 +28,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernel/KernelWork.h"
 #include "Kernel/Windows.h"
 #include "StableHLO/Patterns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "whale/Transforms/OpCost.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -88,6 +90,7 @@ struct SelectAndScatterToKernel
           choose(rewriter, op, window, sizes, inputs[0], number);
       if (failed(chosen))
         return failure();
+      noteWork(*chosen, op);
       inputs[0] = chosen->getResult(0);
     }
     auto kernel = makeKernel(
@@ -109,6 +112,8 @@ struct SelectAndScatterToKernel
         });
     if (failed(kernel))
       return failure();
+    noteWork(*kernel, op,
+             target.isGpu() ? source.getNumElements() : opFlops(op));
     Value result = kernel->getResult(0);
     if (wide)
       result = narrowElements(rewriter, op.getLoc(), result,
@@ -158,6 +163,7 @@ struct SelectAndScatterToKernel
         });
     if (failed(kernel))
       return failure();
+    noteWork(*kernel, op);
     if (apart)
       (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
     replaceWithStored(rewriter, op, kernel->getResults());

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernel/KernelBuilder.h"
+#include "Kernel/KernelWork.h"
 #include "StableHLO/Patterns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -410,6 +411,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
         return failure();
       if (result)
         kernel->setUpdates({static_cast<int64_t>(count)});
+      noteWork(*kernel, op);
       result = kernel->getResult(0);
       offset += shape[dim];
     }
@@ -430,6 +432,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
     if (failed(kernel))
       return failure();
     (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
+    noteWork(*kernel, op);
     replaceWithStored(rewriter, op, kernel->getResults());
     return success();
   }
@@ -462,6 +465,7 @@ struct ConcatenateToLinalg : OpRewritePattern<stablehlo::ConcatenateOp> {
       (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
       if (result)
         kernel->setUpdates({static_cast<int64_t>(count)});
+      noteWork(*kernel, op);
       result = kernel->getResult(0);
     }
     replaceWithStored(rewriter, op, result);

@@ -31,6 +31,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/GpuKernels.h"
+#include "Kernel/KernelWork.h"
 #include "Kernel/SortLines.h"
 #include "StableHLO/Patterns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -72,6 +73,7 @@ public:
                              [&](KernelBuilder &k) { return build(k); });
     if (failed(kernel))
       return failure();
+    noteWork(*kernel, op);
     return SmallVector<Value>(kernel->getResults());
   }
 

@@ -26,6 +26,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gpu/GpuKernels.h"
+#include "Kernel/KernelWork.h"
 #include "Kernel/SumOrder.h"
 #include "Kernel/Windows.h"
 #include "StableHLO/Patterns.h"
@@ -363,6 +364,7 @@ LogicalResult whale::lowerReduceWindow(PatternRewriter &rewriter,
       });
   if (failed(kernel))
     return failure();
+  noteWork(*kernel, op);
   // Nothing that is stored is read again.
   (*kernel)->setAttr(kParallelAttrName, rewriter.getUnitAttr());
   replaceWithStored(rewriter, op, kernel->getResults());

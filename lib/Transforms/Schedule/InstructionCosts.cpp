@@ -14,6 +14,7 @@
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Transforms/InstructionWork.h"
 #include "whale/Transforms/OpCost.h"
 
 #include <map>
@@ -67,58 +68,6 @@ ProgramCosts::secondsOf(ArrayRef<CollectiveOp> transfers) const {
   return all;
 }
 
-static double numberOf(Operation *kernel, StringRef name) {
-  auto number = kernel->getAttrOfType<IntegerAttr>(name);
-  return number ? double(number.getInt()) : 0;
-}
-
-static double operandBytes(Operation *op) {
-  double bytes = 0;
-  for (Type type :
-       llvm::concat<const Type>(SmallVector<Type>(op->getOperandTypes()),
-                                SmallVector<Type>(op->getResultTypes())))
-    bytes += double(getTensorBytes(type));
-  return bytes;
-}
-
-/// What a kernel or a library does; nothing of what is no instruction of them.
-static std::optional<OpCost> costOf(Operation *op,
-                                    LockedSymbolTableCollection &symbols) {
-  OpCost cost;
-  if (auto launch = dyn_cast<LaunchOp>(op)) {
-    cost.opClass = OpClass::Elementwise;
-    if (func::FuncOp kernel = launch.getKernelFunc(symbols)) {
-      cost.flops = numberOf(kernel, kFlopsAttrName);
-      cost.bytes = numberOf(kernel, kBytesAttrName);
-    }
-  } else if (auto matmul = dyn_cast<MatmulOp>(op)) {
-    cost.opClass = OpClass::Matmul;
-    cost.flops = double(matmul.getFlops());
-    format::Matmul product = matmul.toFormat();
-    cost.extent = double(std::min({product.m, product.n, product.k}));
-    if (matmul.getTf32())
-      cost.dtype = "tf32";
-    cost.bytes = operandBytes(op);
-  } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
-    cost.opClass = OpClass::Convolution;
-    cost.flops = double(convolution.getFlops());
-    cost.extent = windowPlaces(
-        convolution.getRhs(), convolution.getKernelSpatialDimensions(),
-        convolution.getOutput(), convolution.getOutputSpatialDimensions());
-    if (convolution.getTf32())
-      cost.dtype = "tf32";
-    cost.bytes = operandBytes(op);
-  } else if (isa<LibraryCallOp>(op)) {
-    // Of all calls the arithmetic of attention alone is known.
-    cost.flops = numberOf(op, kFlopsAttrName);
-    cost.opClass = cost.flops > 0 ? OpClass::Attention : cost.opClass;
-    cost.bytes = operandBytes(op);
-  } else {
-    return std::nullopt;
-  }
-  return cost;
-}
-
 double InstructionCosts::secondsOf(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op)) {
     FlatSymbolRefAttr callee = call.getCalleeAttr();
@@ -136,15 +85,8 @@ double InstructionCosts::secondsOf(Operation *op) {
     most = std::max(most, secondsOf(region));
   if (op->getNumRegions() > 0)
     return most;
-  std::optional<OpCost> cost = costOf(op, program.symbols());
-  if (!cost)
-    return 0;
-  std::string dtype;
-  if (op->getNumResults() > 0)
-    dtype = getDTypeName(getElementTypeOrSelf(op->getResult(0).getType()));
-  if (cost->dtype != "tf32")
-    cost->dtype = dtype;
-  return program.getModel().opSeconds(*cost, device);
+  std::optional<OpCost> work = instructionWork(op, program.symbols());
+  return work ? program.getModel().opSeconds(*work, device) : 0;
 }
 
 double InstructionCosts::secondsOf(Region &region) {

@@ -22,6 +22,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "whale/Cluster/DeviceIds.h"
+#include "whale/Cluster/OpClass.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/GpuArchAttribute.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
@@ -241,6 +242,21 @@ static Fault findTypeFault(const Site &, Attribute value) {
              : expected(value, "a tensor type");
 }
 
+static Fault findElementTypeFault(const Site &, Attribute value) {
+  auto type = dyn_cast<TypeAttr>(value);
+  return type && (type.getValue().isIntOrFloat() ||
+                  isa<ComplexType>(type.getValue()))
+             ? Fault()
+             : expected(value, "a type of numbers");
+}
+
+static Fault findClassFault(const Site &, Attribute value) {
+  auto name = dyn_cast<StringAttr>(value);
+  return name && parseOpClass(name.getValue())
+             ? Fault()
+             : expected(value, "a class of operations such as \"reduction\"");
+}
+
 static Fault findStackPieceFault(const Site &, Attribute value) {
   auto piece = dyn_cast<DictionaryAttr>(value);
   auto begin = piece ? piece.getAs<IntegerAttr>("begin") : IntegerAttr();
@@ -406,6 +422,8 @@ static constexpr KnownAttribute kKnown[] = {
     {kFlopsAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
     {kWorkspaceAttrName, kOnOther, findCountFault},
     {kBytesAttrName, kOnFunction | kOnKernel | kOnOther, findCountFault},
+    {kClassAttrName, kOnFunction | kOnKernel | kOnOther, findClassFault},
+    {kComputesInAttrName, kOnFunction | kOnKernel, findElementTypeFault},
     {kTripsAttrName, kOnOther, findCountFault},
     {kTilesAttrName, kOnOther, findUnitFault},
     {kParallelAttrName, kOnFunction | kOnKernel, findUnitFault},

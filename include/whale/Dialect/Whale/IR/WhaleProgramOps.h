@@ -44,6 +44,12 @@ inline constexpr llvm::StringLiteral kFlopsAttrName = "whale.flops";
 inline constexpr llvm::StringLiteral kWorkspaceAttrName = "whale.workspace";
 /// Bytes read and written by one launch.
 inline constexpr llvm::StringLiteral kBytesAttrName = "whale.bytes";
+/// The class of a launch's operations, as cluster files name it; without it
+/// they are elementwise.
+inline constexpr llvm::StringLiteral kClassAttrName = "whale.class";
+/// The type that a launch computes in, where it is not that of its first
+/// result.
+inline constexpr llvm::StringLiteral kComputesInAttrName = "whale.computes_in";
 /// On a loop: the number of iterations of its body.
 inline constexpr llvm::StringLiteral kTripsAttrName = "whale.trips";
 /// A unit attribute of a loop in a kernel: each iteration is for a tile, whose
