@@ -12,6 +12,7 @@
 #include "whale/Report/TextTable.h"
 #include "whale/Runtime/Calibration.h"
 #include "whale/System/Machine.h"
+#include "whale/System/Processors.h"
 
 #include <algorithm>
 
@@ -49,6 +50,7 @@ Cluster calibrate(int64_t ranks) {
   NodeGroup node;
   node.name = "local";
   node.devices.push_back({0, ranks, 1});
+  node.cores = system::usableProcessors();
   if (ranks > 1) {
     node.link.bandwidth = speed.linkBandwidth;
     node.link.latency = speed.linkLatency;

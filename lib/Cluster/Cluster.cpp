@@ -158,6 +158,10 @@ static Json toJson(const NodeGroup &node, const Cluster &cluster) {
   if (node.host)
     json["host"] = {{"memory_bytes", node.host->memoryBytes},
                     {"bandwidth", node.host->bandwidth}};
+  if (node.cores)
+    json["cores"] = *node.cores;
+  if (node.memoryBandwidth)
+    json["memory_bandwidth"] = *node.memoryBandwidth;
   return json;
 }
 

@@ -228,7 +228,8 @@ DeviceGroup Reader::readDevices(const Field &field) {
 }
 
 NodeGroup Reader::readNode(const Field &field, size_t index) {
-  field.object({"name", "count", "devices", "link", "host"});
+  field.object({"name", "count", "devices", "link", "host", "cores",
+                "memory_bandwidth"});
   NodeGroup node;
   std::optional<Field> name = field.get("name");
   node.name = name ? name->string() : "node" + std::to_string(index);
@@ -245,6 +246,10 @@ NodeGroup Reader::readNode(const Field &field, size_t index) {
     node.host = HostMemory{bytes(host->need("memory_bytes")),
                            within(host->need("bandwidth"), kRateRange)};
   }
+  if (std::optional<Field> cores = field.get("cores"))
+    node.cores = cores->count(kMostCores);
+  if (std::optional<Field> bandwidth = field.get("memory_bandwidth"))
+    node.memoryBandwidth = within(*bandwidth, kRateRange);
   return node;
 }
 

@@ -180,6 +180,7 @@ bool Divider::divide() {
 }
 
 AlikeRanks Divider::take() {
+  alike.nodes = numberNodes();
   for (size_t rank = 0; rank < alike.numbers.size(); ++rank)
     if (alike.numbers[rank] == alike.first.size())
       alike.first.push_back(static_cast<int64_t>(rank));

@@ -27,6 +27,9 @@ struct AlikeRanks {
   /// By channel's collective and rank: a number that groups have in common
   /// whose members are alike. A rank without a group is not there.
   std::map<const format::Collective *, std::map<int64_t, size_t>> groups;
+  /// By rank: a number that its node has in common with those of the same links
+  /// and ranks.
+  std::vector<size_t> nodes;
 };
 
 /// Starts with ranks of one class, kind of device and slowdown, and divides

@@ -32,10 +32,23 @@ public:
 
 private:
   void read(ModelledRanks &ranks);
-  double secondsOf(const std::vector<format::Instruction> &list,
-                   const format::Body &body);
-  double secondsOf(const format::Instruction &instruction,
-                   const format::Body &body);
+  /// What a rank computes: how long alone, and how much memory that moves.
+  struct Computation {
+    double seconds = 0, bytes = 0;
+    void add(const Computation &other) {
+      seconds = std::min(mostTimes, seconds + other.seconds);
+      bytes = std::min(mostTimes, bytes + other.bytes);
+    }
+    Computation times(double count) const {
+      return {std::min(mostTimes, count * seconds),
+              std::min(mostTimes, count * bytes)};
+    }
+  };
+  Computation computationOf(const std::vector<format::Instruction> &list,
+                            const format::Body &body);
+  Computation computationOf(const format::Instruction &instruction,
+                            const format::Body &body);
+  void placeOnHost();
   void addStart(const format::Start &start, double runs);
   void addInside(std::span<const format::Instruction> list, double runs);
   void add(QueueItem item, const format::Instruction *instruction) {
@@ -65,13 +78,16 @@ private:
   /// Of `step.exchanges`, by channel and use.
   std::map<std::pair<int64_t, size_t>, size_t> numbers;
   SharedLinks links;
+  /// Of `links`, by the number of the node.
+  std::map<size_t, size_t> hosts;
   std::vector<RankQueue> queues;
 
   // Of the ranks at hand.
   ModelledRanks *current = nullptr;
   int64_t rank = 0;
   RankQueue queue;
-  std::map<int64_t, double> secondsOfRun;
+  /// By function.
+  std::map<int64_t, Computation> runs;
   /// How often each channel was used.
   std::map<int64_t, size_t> uses;
   /// Parts of the queue, by numbers of starts.
@@ -111,32 +127,37 @@ double Modeller::tripsOf(const format::While &loop) {
   return 1;
 }
 
-double Modeller::secondsOf(const format::Instruction &instruction,
-                           const format::Body &body) {
+Modeller::Computation
+Modeller::computationOf(const format::Instruction &instruction,
+                        const format::Body &body) {
   const auto &operation = instruction.operation;
   if (const auto *run = std::get_if<format::Run>(&operation)) {
-    auto [it, isNew] = secondsOfRun.try_emplace(run->function);
+    auto [it, isNew] = runs.try_emplace(run->function);
     if (isNew) {
       const format::Function &function = program.functions[run->function];
-      it->second = secondsOf(function.instructions, function);
+      it->second = computationOf(function.instructions, function);
     }
     return it->second;
   }
-  if (const auto *loop = std::get_if<format::While>(&operation))
-    return std::min(mostTimes, tripsOf(*loop) * (secondsOf(loop->cond, body) +
-                                                 secondsOf(loop->body, body)));
+  if (const auto *loop = std::get_if<format::While>(&operation)) {
+    Computation turn = computationOf(loop->cond, body);
+    turn.add(computationOf(loop->body, body));
+    return turn.times(tripsOf(*loop));
+  }
   if (const auto *choice = std::get_if<format::Case>(&operation)) {
     step.assumptions.insert("of a branch the way that takes longest is taken");
-    double most = 0;
+    Computation longest;
     for (const auto &branch : choice->branches)
-      most = std::max(most, secondsOf(branch, body));
-    return most;
+      if (Computation own = computationOf(branch, body);
+          own.seconds > longest.seconds)
+        longest = own;
+    return longest;
   }
   std::optional<OpCost> cost = workOf(instruction, body, program);
   if (!cost)
-    return 0;
+    return {};
   assumePeak(*cost);
-  return model->opSeconds(*cost, rank);
+  return {model->opSeconds(*cost, rank), cost->bytes};
 }
 
 /// Products of a type whose peak the rank's kind doesn't have take that of f32.
@@ -151,12 +172,13 @@ void Modeller::assumePeak(const OpCost &cost) {
                             std::string(cost.dtype) + ": that of f32 is taken");
 }
 
-double Modeller::secondsOf(const std::vector<format::Instruction> &list,
-                           const format::Body &body) {
-  double sum = 0;
+Modeller::Computation
+Modeller::computationOf(const std::vector<format::Instruction> &list,
+                        const format::Body &body) {
+  Computation sum;
   for (const format::Instruction &instruction : list)
-    sum += secondsOf(instruction, body);
-  return std::min(mostTimes, sum);
+    sum.add(computationOf(instruction, body));
+  return sum;
 }
 
 void Modeller::addStart(const format::Start &start, double runs) {
@@ -224,7 +246,7 @@ void Modeller::read(ModelledRanks &ranks) {
   current = &ranks;
   rank = ranks.ranks.front();
   queue = {};
-  secondsOfRun.clear();
+  runs.clear();
   uses.clear();
   partOf.clear();
   const format::RankClass &rankClass =
@@ -237,15 +259,41 @@ void Modeller::read(ModelledRanks &ranks) {
       if (auto part = partOf.find(wait->transfer); part != partOf.end())
         add({QueueItem::Kind::Wait, part->second, 0}, nullptr);
     } else {
-      if (double seconds = secondsOf(instruction, rankClass); seconds > 0)
-        add({QueueItem::Kind::Compute, 0, seconds}, &instruction);
+      Computation own = computationOf(instruction, rankClass);
+      if (own.seconds > 0)
+        add({QueueItem::Kind::Compute, 0, own.seconds, QueueItem::kNoSignal,
+             own.bytes},
+            &instruction);
       if (!std::holds_alternative<format::Run>(operation))
         addInside({&instruction, 1}, 1);
     }
   }
   queue.overlapTax = cluster.kindOf(rank).overlapTax;
+  placeOnHost();
   ranks.items = queue.items;
   queues.push_back(std::move(queue));
+}
+
+/// Ranks that are no GPUs share what their node has. Of nodes that are alike
+/// one stands for all.
+void Modeller::placeOnHost() {
+  const NodeGroup &node = cluster.nodeOf(rank);
+  if (!cluster.kindOf(rank).arch.empty() ||
+      (!node.cores && !node.memoryBandwidth))
+    return;
+  auto [host, isNew] = hosts.try_emplace(alike.nodes[rank], links.hosts.size());
+  if (isNew) {
+    SharedLinks::Host &limits = links.hosts.emplace_back();
+    if (node.cores)
+      limits.cores = static_cast<double>(*node.cores);
+    if (node.memoryBandwidth)
+      limits.memoryBandwidth = *node.memoryBandwidth;
+  }
+  queue.host = host->second;
+  queue.ranksOnHost = static_cast<double>(
+      std::ranges::count_if(current->ranks, [&](int64_t other) {
+        return cluster.sameNode(other, rank);
+      }));
 }
 
 double ModelledRanks::communicationIn(size_t item) const {

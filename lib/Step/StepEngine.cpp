@@ -15,6 +15,7 @@
 
 #include "whale/Step/StepEngine.h"
 
+#include "HostShares.h"
 #include "LinkFlows.h"
 
 #include <algorithm>
@@ -73,6 +74,11 @@ private:
     /// Of what it computes: the seconds that are left since `since`, without
     /// what transfers take.
     double left = 0, since = 0;
+    /// How many times longer it takes as others compute on its host.
+    double crowding = 1;
+    double stretch() const {
+      return (isBegun ? 1 + queue->overlapTax : 1) * crowding;
+    }
     /// The number of the event that says when the item is over.
     uint64_t due = 0;
   };
@@ -107,7 +113,9 @@ private:
   void compute(size_t number, double seconds);
   void pass(size_t number, double until);
   void endItem(size_t number);
-  void slow(size_t number, bool isBegun);
+  void slow(size_t number, bool isBegun, double crowding);
+  void changeHost(size_t number);
+  void shareHosts();
   void reachHead(size_t number);
   void begin(size_t transfer);
   void endPart(size_t number);
@@ -116,6 +124,13 @@ private:
   std::vector<Rank> ranks;
   std::vector<Transfer> transfers;
   LinkFlows flows;
+  struct Host {
+    SharedLinks::Host limits;
+    std::vector<size_t> ranks;
+    bool isChanged = false;
+  };
+  std::vector<Host> hosts;
+  std::vector<size_t> changedHosts;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
   uint64_t numbers = 0;
   /// The number of the event of the next arrival.
@@ -129,11 +144,15 @@ private:
 StepEngine::Simulation::Simulation(const std::vector<RankQueue> &queues,
                                    const SharedLinks &links)
     : flows(links) {
+  for (const SharedLinks::Host &limits : links.hosts)
+    hosts.push_back({limits, {}});
   times.resize(queues.size());
   for (const RankQueue &queue : queues) {
     size_t number = ranks.size();
     Rank &rank = ranks.emplace_back();
     rank.queue = &queue;
+    if (queue.host < hosts.size())
+      hosts[queue.host].ranks.push_back(number);
     rank.isOver.resize(queue.parts.size());
     times[number].parts.resize(queue.parts.size());
     for (const TransferPart &part : queue.parts) {
@@ -144,17 +163,48 @@ StepEngine::Simulation::Simulation(const std::vector<RankQueue> &queues,
   }
 }
 
-/// A rank computes longer while a part of its goes on.
-void StepEngine::Simulation::slow(size_t number, bool isBegun) {
+/// A rank computes longer while a part of its goes on, and while its host has
+/// more to do.
+void StepEngine::Simulation::slow(size_t number, bool isBegun,
+                                  double crowding) {
   Rank &rank = ranks[number];
-  double tax = rank.queue->overlapTax;
-  bool wasBegun = std::exchange(rank.isBegun, isBegun);
-  if (tax == 0 || rank.state != State::Computes || wasBegun == isBegun)
+  double before = rank.stretch();
+  rank.isBegun = isBegun;
+  rank.crowding = crowding;
+  if (rank.state != State::Computes || rank.stretch() == before)
     return;
-  rank.left -= (now - rank.since) / (wasBegun ? 1 + tax : 1);
+  rank.left -= (now - rank.since) / before;
   rank.since = now;
-  rank.due = push(now + std::max(0.0, rank.left) * (isBegun ? 1 + tax : 1),
+  rank.due = push(now + std::max(0.0, rank.left) * rank.stretch(),
                   EventKind::ItemEnds, number);
+}
+
+/// What computes on each host where that has changed gets its share.
+void StepEngine::Simulation::shareHosts() {
+  for (size_t number : std::exchange(changedHosts, {})) {
+    Host &host = hosts[number];
+    host.isChanged = false;
+    std::vector<HostLoad> loads;
+    std::vector<size_t> computing;
+    for (size_t rank : host.ranks)
+      if (ranks[rank].state == State::Computes) {
+        const QueueItem &item = ranks[rank].item;
+        bool moves = item.kind == QueueItem::Kind::Compute && item.seconds > 0;
+        computing.push_back(rank);
+        loads.push_back({ranks[rank].queue->ranksOnHost,
+                         moves ? item.bytes / item.seconds : 0});
+      }
+    std::vector<double> crowding = crowdingOf(loads, host.limits);
+    for (size_t i = 0; i < computing.size(); ++i)
+      slow(computing[i], ranks[computing[i]].isBegun, crowding[i]);
+  }
+}
+
+void StepEngine::Simulation::changeHost(size_t number) {
+  size_t host = ranks[number].queue->host;
+  if (host >= hosts.size() || std::exchange(hosts[host].isChanged, true))
+    return;
+  changedHosts.push_back(host);
 }
 
 void StepEngine::Simulation::compute(size_t number, double seconds) {
@@ -162,8 +212,9 @@ void StepEngine::Simulation::compute(size_t number, double seconds) {
   rank.state = State::Computes;
   rank.left = seconds;
   rank.since = now;
-  double tax = rank.isBegun ? rank.queue->overlapTax : 0;
-  double end = now + seconds * (1 + tax);
+  rank.crowding = 1;
+  changeHost(number);
+  double end = now + seconds * rank.stretch();
   rank.due = push(end, EventKind::ItemEnds, number);
   if (rank.item.signal == QueueItem::kNoSignal)
     return;
@@ -183,6 +234,7 @@ void StepEngine::Simulation::pass(size_t number, double until) {
 }
 
 void StepEngine::Simulation::endItem(size_t number) {
+  changeHost(number);
   times[number].items.back().end = now;
   times[number].seconds = now;
   free(number);
@@ -213,7 +265,7 @@ void StepEngine::Simulation::begin(size_t transfer) {
     size_t part = rank.started[rank.ended];
     double seconds = rank.queue->parts[part].seconds;
     times[participant].parts[part] = {now, now};
-    slow(participant, /*isBegun=*/true);
+    slow(participant, /*isBegun=*/true, rank.crowding);
     latest = std::max(latest, seconds);
     if (!carries)
       push(now + seconds, EventKind::PartEnds, participant);
@@ -232,7 +284,7 @@ void StepEngine::Simulation::endPart(size_t number) {
   size_t part = rank.started[rank.ended++];
   rank.isOver[part] = true;
   times[number].parts[part].end = now;
-  slow(number, /*isBegun=*/false);
+  slow(number, /*isBegun=*/false, rank.crowding);
   reachHead(number);
   // What is left of the wait is the work in it.
   if (rank.state == State::Waits && rank.item.part == part)
@@ -324,6 +376,7 @@ void StepEngine::Simulation::ask(QueueSource &source, StepEngine &engine) {
 
 bool StepEngine::Simulation::run(QueueSource &source, StepEngine &engine) {
   ask(source, engine);
+  shareHosts();
   while (!events.empty()) {
     now = events.top().time;
     while (!events.empty() && events.top().time <= now) {
@@ -335,6 +388,7 @@ bool StepEngine::Simulation::run(QueueSource &source, StepEngine &engine) {
         expectArrival();
     }
     ask(source, engine);
+    shareHosts();
   }
   return std::ranges::all_of(
       ranks, [](const Rank &rank) { return rank.state == State::Done; });

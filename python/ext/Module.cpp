@@ -19,6 +19,7 @@
 #include "whale/Sim/Calibrate.h"
 #include "whale/System/Json.h"
 #include "whale/System/Machine.h"
+#include "whale/System/Processors.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
@@ -54,6 +55,9 @@ NB_MODULE(_whale, module) {
   module.def(
       "machine_memory", [] { return whale::system::machineMemory(); },
       "Bytes of memory of this machine that control groups leave.");
+  module.def(
+      "usable_processors", [] { return whale::system::usableProcessors(); },
+      "How many threads this process can have run at once.");
   module.def(
       "late_libraries",
       [] {

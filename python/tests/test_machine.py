@@ -7,6 +7,8 @@ means plans for a machine that is not there.
 
 from __future__ import annotations
 
+import os
+
 import jax.numpy as jnp
 import pytest
 
@@ -49,6 +51,7 @@ def test_this_machine():
     if machine.gpus():
         pytest.skip("has GPUs")
     assert node["devices"] == [{"kind": "cpu"}]
+    assert 1 <= node["cores"] <= len(os.sched_getaffinity(0))
     assert 2**30 <= cluster["kinds"]["cpu"]["memory_bytes"] < 2**44
     step = wh.jit(lambda x: x + 1, cluster=cluster)
     assert step(jnp.ones(3)).tolist() == [2, 2, 2]
@@ -59,6 +62,7 @@ def test_a_measured_processor():
     (node,) = cluster["nodes"]
     assert sum(device["count"] for device in node["devices"]) == 2
     assert node["link"]["bandwidth"] > 0
+    assert 1 <= node["cores"] <= len(os.sched_getaffinity(0))
     assert cluster["kinds"]["cpu"]["flops"]["f32"] > 1e6
     step = wh.jit(lambda x: x + 1, cluster=cluster)
     assert step(jnp.ones(3)).tolist() == [2, 2, 2]

@@ -247,6 +247,9 @@ def calibrate(ranks: int) -> str:
 def machine_memory() -> int:
     """Bytes of memory of this machine that control groups leave."""
 
+def usable_processors() -> int:
+    """How many threads this process can have run at once."""
+
 def pack_program(directory: str) -> bytes:
     """The files of a program as bytes."""
 

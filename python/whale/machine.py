@@ -39,8 +39,8 @@ def detect_cluster(*, measure: int | None = None) -> dict[str, Any]:
     """This machine as a cluster: what `cluster=` takes, and JSON can hold.
 
     With GPUs their kinds, counts and memory; else one CPU with the memory of
-    the machine that control groups leave to this process. Peaks are those of
-    the built-in kinds, or come of clocks.
+    the machine, and the cores, that control groups leave to this process. Peaks
+    are those of the built-in kinds, or come of clocks.
 
     Args:
         measure: a number of ranks that share the processor, which is measured
@@ -54,10 +54,15 @@ def detect_cluster(*, measure: int | None = None) -> dict[str, Any]:
         return json.loads(native.extension().calibrate(measure))
     found = gpus()
     if not found:
-        memory = native.extension().machine_memory()
+        machine = native.extension()
+        node = {
+            "name": platform.node(),
+            "devices": [{"kind": "cpu"}],
+            "cores": machine.usable_processors(),
+        }
         return {
-            "kinds": {"cpu": {"memory_bytes": memory}},
-            "nodes": [{"name": platform.node(), "devices": [{"kind": "cpu"}]}],
+            "kinds": {"cpu": {"memory_bytes": machine.machine_memory()}},
+            "nodes": [node],
         }
     kinds: dict[str, Any] = {}
     devices: list[dict[str, Any]] = []

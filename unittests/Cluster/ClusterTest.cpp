@@ -109,7 +109,8 @@ TEST(Cluster, RoundTrips) {
                                "other": [[1, 0.5]]}}},
           "nodes": [{"count": 3, "link": {"latency": 0.1},
             "devices": [{"kind": "A100", "slowdown": 1.1}, {"kind": "x"}],
-            "host": {"memory_bytes": 1e18, "bandwidth": 1.3}}]})")}) {
+            "host": {"memory_bytes": 1e18, "bandwidth": 1.3},
+            "cores": 7, "memory_bandwidth": 2.5}]})")}) {
     Cluster cluster = Cluster::parse(text);
     Cluster again = Cluster::parse(cluster.toJson());
     EXPECT_EQ(cluster, again) << cluster.toJson();
@@ -310,6 +311,13 @@ TEST(Cluster, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(R"({"nodes": [{"devices": [{"kind": "cpu"}], "host":
                       {"memory_bytes": 4}}]})"),
             "nodes[0].host: field 'bandwidth' is missing");
+  EXPECT_EQ(errorOf(R"({"nodes": [{"devices": [{"kind": "cpu"}],
+                      "cores": 0}]})"),
+            "nodes[0].cores: expected at least 1, found 0");
+  EXPECT_EQ(errorOf(R"({"nodes": [{"devices": [{"kind": "cpu"}],
+                      "memory_bandwidth": 0}]})"),
+            "nodes[0].memory_bandwidth: expected a number from 1 to 1e24, "
+            "found 0");
   EXPECT_EQ(errorOf(R"({"nodes": [{"count": 30000, "devices":
                       [{"kind": "cpu", "count": 8}]}]})"),
             "nodes[0]: the cluster has more than 32768 devices up to here");

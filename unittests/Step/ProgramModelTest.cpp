@@ -139,6 +139,37 @@ TEST(ProgramModel, InstructionsSayTheirClassAndType) {
   EXPECT_EQ(work->dtype, "tf32");
 }
 
+TEST(ProgramModel, RanksOfANodeShareItsCoresAndMemory) {
+  // Three ranks compute at once on two cores, then one.
+  format::Program program = programOf({{0, 1}, {2}});
+  program.classes[0].instructions = {kernel(10)};
+  program.classes[1].instructions = {kernel(16)};
+  auto clusterWith = [](const std::string &fields) {
+    return Cluster::parse(R"({"kinds": {"k": {"flops": {"f32": 1},
+      "memory_bytes": 1000, "memory_bandwidth": 10}},
+      "nodes": [{"devices": [{"kind": "k", "count": 3}])" +
+                          fields + "}]}");
+  };
+  auto secondsOn = [&](const std::string &fields) {
+    ModelledStep step = modelStep(program, clusterWith(fields));
+    EXPECT_EQ(step.ranks.size(), 2u);
+    return std::pair(step.ranks[0].computeSeconds,
+                     step.ranks[1].computeSeconds);
+  };
+  EXPECT_EQ(secondsOn(""), std::pair(10.0, 16.0));
+  EXPECT_EQ(secondsOn(R"(, "cores": 3)"), std::pair(10.0, 16.0));
+  // 10 s of three at 2/3, then the 6 that are left.
+  EXPECT_EQ(secondsOn(R"(, "cores": 2)"), std::pair(15.0, 21.0));
+  // The first two move 10 B/s each, as much as there is for both, while the
+  // third moves nothing.
+  program.classes[0].instructions[0].bytes = 100;
+  EXPECT_EQ(secondsOn(R"(, "memory_bandwidth": 10)"), std::pair(20.0, 16.0));
+  // GPUs have their own.
+  Cluster gpus = clusterWith(R"(, "cores": 1)");
+  gpus.kinds[0].arch = "sm_90";
+  EXPECT_EQ(modelStep(program, gpus).seconds, 16);
+}
+
 TEST(ProgramModel, TransfersGoOnBesideWork) {
   format::Program program = programOf({{0, 1}});
   program.ranks.resize(2);
@@ -320,7 +351,12 @@ private:
                std::string(R"({"devices": [{"kind": "k", "count": )") +
                std::to_string(more) + R"(, "slowdown": )" +
                std::to_string(1 + pick(2)) +
-               R"(}], "link": {"bandwidth": 8, "latency": 1}})";
+               R"(}], "link": {"bandwidth": 8, "latency": 1})";
+      if (pick(2))
+        nodes += R"(, "cores": )" + std::to_string(1 + pick(2));
+      if (pick(2))
+        nodes += R"(, "memory_bandwidth": )" + std::to_string(1 + pick(9));
+      nodes += "}";
       device += more;
     }
     return Cluster::parse(R"({"kinds": {"k": {"flops": {"f32": 1},
@@ -360,6 +396,8 @@ private:
       for (size_t i = 0; i < 6; ++i) {
         rankClass.instructions.push_back(
             kernel(static_cast<int64_t>(pick(20))));
+        rankClass.instructions.back().bytes =
+            static_cast<int64_t>(pick(2) * pick(100));
         rankClass.instructions.push_back(
             start(static_cast<int64_t>(i % channels), started++));
         while (waited < started && pick(2))

@@ -85,6 +85,62 @@ TEST(QueueModel, BucketsOfGradientsHideBehindTheBackward) {
   EXPECT_EQ(secondsOf({fast(), fast()}), (Seconds{9, 9}));
 }
 
+/// A rank on the first host that computes once.
+RankQueue onHost(double seconds, double bytes = 0, double ranks = 1) {
+  RankQueue queue;
+  queue.items.push_back(
+      {Kind::Compute, 0, seconds, QueueItem::kNoSignal, bytes});
+  queue.host = 0;
+  queue.ranksOnHost = ranks;
+  return queue;
+}
+
+Seconds secondsOn(SharedLinks::Host host, const std::vector<RankQueue> &ranks) {
+  SharedLinks shared;
+  shared.hosts = {host};
+  std::vector<RankTimes> times = timeQueues(ranks, shared).value();
+  Seconds seconds;
+  for (const RankTimes &rank : times)
+    seconds.push_back(rank.seconds);
+  return seconds;
+}
+
+TEST(QueueModel, RanksShareTheCoresOfTheirHost) {
+  // Each gets half of one core, until the second one is done at 4.
+  EXPECT_EQ(secondsOn({.cores = 1}, {onHost(4), onHost(2)}), (Seconds{6, 4}));
+  EXPECT_EQ(secondsOn({.cores = 2}, {onHost(4), onHost(2)}), (Seconds{4, 2}));
+  // A queue that stands for three ranks.
+  EXPECT_EQ(secondsOn({.cores = 2}, {onHost(2, 0, 3)}), (Seconds{3}));
+  // Who waits computes nothing.
+  RankQueue waits = Queue().start(0, 5).wait(0);
+  waits.host = 0;
+  RankQueue computes = Queue().start(0, 5).compute(6).compute(1);
+  computes.host = 0;
+  EXPECT_EQ(secondsOn({.cores = 1}, {waits, computes}), (Seconds{5, 7}));
+  // The transfer makes it twice as slow: 2.5 of 7 s are done by 5.
+  computes.overlapTax = 1;
+  EXPECT_EQ(secondsOn({.cores = 1}, {waits, computes}), (Seconds{5, 9.5}));
+  // Until 2 a third rank has half of the core: 0.5 s are done by then, and 1.5
+  // more by 5.
+  EXPECT_EQ(secondsOn({.cores = 1}, {waits, computes, onHost(1)}),
+            (Seconds{5, 10, 2}));
+}
+
+TEST(QueueModel, RanksShareTheMemoryOfTheirHost) {
+  // Alone the first one moves 10 B/s, the second 2 B/s, which it gets. At 2 the
+  // first one has 2.4 s left of its 4.
+  EXPECT_EQ(secondsOn({.memoryBandwidth = 10}, {onHost(4, 40), onHost(2, 4)}),
+            (Seconds{4.4, 2}));
+  // Three ranks want 30 B/s and get 12.
+  EXPECT_EQ(secondsOn({.memoryBandwidth = 12}, {onHost(4, 40, 3)}),
+            (Seconds{10}));
+  // With half a core each they move 5 and 1 B/s, for which the memory is
+  // enough. At 4 the first one has 2 s left, and moves 6 B/s instead of 10.
+  EXPECT_EQ(secondsOn({.cores = 1, .memoryBandwidth = 6},
+                      {onHost(4, 40), onHost(2, 4)}),
+            (Seconds{4 + 2 * (10.0 / 6), 4}));
+}
+
 TEST(QueueModel, APipelineFillsAndDrains) {
   // Two stages, three micro-batches of 4 s, sends of 1 s. What is received one
   // ahead is there in time; else each computation waits for its transfer.

@@ -148,6 +148,11 @@ struct NodeGroup {
   /// From each device to the others of its node.
   Link link;
   std::optional<HostMemory> host;
+  /// What all devices share that are no GPUs: how many of them can compute at
+  /// once, and bytes per second of the memory; without a limit where it is not
+  /// known.
+  std::optional<int64_t> cores;
+  std::optional<double> memoryBandwidth;
 
   bool operator==(const NodeGroup &other) const = default;
 };

@@ -23,6 +23,9 @@ namespace whale {
 /// A larger number of devices is rejected as a mistake.
 inline constexpr int64_t kMostDevices = int64_t(1) << 15;
 
+/// The same of the cores of a node.
+inline constexpr int64_t kMostCores = int64_t(1) << 15;
+
 /// The least and the greatest number that a field may have.
 struct NumberRange {
   double least, most;

@@ -27,6 +27,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -57,6 +58,8 @@ struct QueueItem {
   double seconds = 0;
   /// Compute: what its end is known by, to those that Await it.
   size_t signal = kNoSignal;
+  /// Compute: what it reads and writes of the memory of the rank's host.
+  double bytes = 0;
 };
 
 /// A rank's part in a transfer.
@@ -76,6 +79,11 @@ struct RankQueue {
   /// How much longer it computes while a transfer of its goes on: a part of the
   /// time without one.
   double overlapTax = 0;
+  static constexpr size_t kNoHost = static_cast<size_t>(-1);
+  /// Of a rank that shares cores and memory with others: the number of its
+  /// host, and how many ranks of it this one stands for.
+  size_t host = kNoHost;
+  double ranksOnHost = 1;
 };
 
 /// What all ranks share.
@@ -96,6 +104,14 @@ struct SharedLinks {
   std::vector<double> bandwidths;
   /// By transfer; of those beyond the end nothing.
   std::vector<Cargo> cargos;
+  /// What ranks share that compute on one host. Where more compute at once than
+  /// it has cores, all of them get as much of these. Of the memory's bandwidth
+  /// none gets more than another that could do with more.
+  struct Host {
+    double cores = std::numeric_limits<double>::infinity();
+    double memoryBandwidth = std::numeric_limits<double>::infinity();
+  };
+  std::vector<Host> hosts;
 };
 
 /// From when to when, in seconds from the step's begin.
