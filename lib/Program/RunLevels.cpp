@@ -35,7 +35,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
-#include <set>
+#include <tuple>
 
 using namespace mlir;
 
@@ -78,9 +78,11 @@ RankTarget LevelRunner::getTarget(int64_t rank) const {
     return {false, format::capabilityOf(options.gpuArch)};
   // What is wrong with other ranks is said where they are checked.
   bool hasKind = cluster && size_t(rank) < cluster->devices.size();
-  if (hasKind && !cluster->kindOf(rank).arch.empty())
-    return {false, format::capabilityOf(cluster->kindOf(rank).arch)};
-  return {false, defaultCapability};
+  int capability = hasKind && !cluster->kindOf(rank).arch.empty()
+                       ? format::capabilityOf(cluster->kindOf(rank).arch)
+                       : defaultCapability;
+  auto alike = lowestAlike.find(capability);
+  return {false, alike == lowestAlike.end() ? capability : alike->second};
 }
 
 int64_t LevelRunner::getGpuWorkspace(int64_t rank) const {
@@ -108,6 +110,27 @@ LogicalResult LevelRunner::checkTarget() const {
     return failure();
   }
   return success();
+}
+
+/// Finds architectures that differ in nothing that is lowered: in what
+/// libraries compute on them, and in the memory that these take. Code differs,
+/// but is not generated.
+void LevelRunner::joinAlike(const std::set<int> &capabilities) {
+  using Features =
+      std::tuple<bool, bool, bool, bool, int64_t, int64_t, int64_t, int64_t>;
+  std::map<Features, int> lowest;
+  for (int capability : capabilities) {
+    const format::GpuArchitecture &arch =
+        format::findGpuArchitecture(capability);
+    int64_t workspace =
+        arch.attentionFeatures ? getAttentionWorkspace({false, capability}) : 0;
+    Features features = {arch.hasI8Products,     arch.hasBF16,
+                         arch.hasF8Products,     arch.hasEpilogues,
+                         arch.attentionFeatures, arch.attentionGradientFeatures,
+                         arch.productWorkspace,  workspace};
+    lowestAlike[capability] =
+        lowest.try_emplace(features, capability).first->second;
+  }
 }
 
 LogicalResult LevelRunner::setCluster(ModuleOp module) {
@@ -140,6 +163,8 @@ LogicalResult LevelRunner::setCluster(ModuleOp module) {
   if (!options.gpuArch.empty() || capabilities.empty())
     return success();
   defaultCapability = *capabilities.begin();
+  if (plansGpus)
+    joinAlike(capabilities);
   if (capabilities.size() > 1 && !plansGpus)
     emitRemark(module.getLoc())
         << "kernels: compiled for each of "

@@ -13,7 +13,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Program/Compile.h"
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,6 +83,7 @@ private:
                           const RankTarget &target) const;
   Target describe(const RankTarget &target) const;
   int64_t getAttentionWorkspace(const RankTarget &target) const;
+  void joinAlike(const std::set<int> &capabilities);
   llvm::LogicalResult dump(mlir::ModuleOp module, llvm::StringRef phase,
                            unsigned number) const;
   llvm::LogicalResult dump(mlir::ModuleOp module, const Level &level) const {
@@ -99,6 +102,9 @@ private:
   /// Of ranks whose kind names no architecture: the lowest that another one
   /// has.
   int defaultCapability = 90;
+  /// Of a program without code: by capability, the lowest one for which all is
+  /// lowered alike.
+  std::map<int, int> lowestAlike;
 };
 
 } // namespace whale
