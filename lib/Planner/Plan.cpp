@@ -32,6 +32,8 @@ using ByDevice = PlannedShares::ByDevice;
 
 /// Of the text of a plan. One of another version has other members.
 static constexpr int64_t kPlanVersion = 1;
+/// What becomes of sums of split products.
+static constexpr const char *kScattered = "scattered", *kWhole = "whole";
 /// A larger number of a device, sample or operation is a mistake.
 static constexpr double kMostNumber = 1e15;
 
@@ -121,6 +123,15 @@ static Json toJson(const PlannedShares &shares) {
   return json;
 }
 
+static Json toJson(const Plan::Split &split) {
+  Json json = {{"arguments", split.arguments},
+               {"dimension", split.dimension},
+               {"grains", split.grains}};
+  if (split.isGathered)
+    json["gathered"] = true;
+  return json;
+}
+
 static std::string nameOf(const ScheduleStep &step) {
   std::string text(1, "FBW"[step.kind]);
   text += std::to_string(step.microBatch);
@@ -166,6 +177,14 @@ Json toJson(const Plan &plan) {
       shares.push_back(toJson(each));
     json["shares"] = std::move(shares);
   }
+  if (!plan.splits.empty()) {
+    Json splits = Json::array();
+    for (const Plan::Split &each : plan.splits)
+      splits.push_back(toJson(each));
+    json["splits"] = std::move(splits);
+  }
+  if (plan.sums)
+    json["sums"] = plan.sums->areScattered ? kScattered : kWhole;
   if (!plan.pipelines.empty()) {
     Json pipelines = Json::array();
     for (const Plan::Pipeline &each : plan.pipelines)
@@ -207,7 +226,10 @@ private:
   static ShareCost cost(const JsonField &field);
   static ByDevice costs(const JsonField &field,
                         const std::vector<std::vector<int64_t>> &devices);
+  static bool flag(const JsonField &field);
   PlannedShares shares(const JsonField &field) const;
+  Plan::Split split(const JsonField &field) const;
+  Plan::Sums sums(const JsonField &field) const;
   Plan::Pipeline pipeline(const JsonField &field) const;
   Plan::Recomputed recomputed(const JsonField &field) const;
 
@@ -274,6 +296,12 @@ ByDevice PlanReader::costs(const JsonField &field,
   return result;
 }
 
+bool PlanReader::flag(const JsonField &field) {
+  if (!field.value().is_boolean())
+    field.fail("expected true or false, found " + field.describe());
+  return field.value().get<bool>();
+}
+
 PlannedShares PlanReader::shares(const JsonField &field) const {
   field.object({"devices", "batch", "by_group", "replicas", "inner",
                 "other_inner", "moments", "period"});
@@ -281,11 +309,8 @@ PlannedShares PlanReader::shares(const JsonField &field) const {
   shares.place = placeOf(field);
   shares.devices = groups(field.need("devices"));
   shares.batch = costs(field.need("batch"), shares.devices);
-  if (std::optional<JsonField> byGroup = field.get("by_group")) {
-    if (!byGroup->value().is_boolean())
-      byGroup->fail("expected true or false, found " + byGroup->describe());
-    shares.byGroup = byGroup->value().get<bool>();
-  }
+  if (std::optional<JsonField> byGroup = field.get("by_group"))
+    shares.byGroup = flag(*byGroup);
   if (std::optional<JsonField> replicas = field.get("replicas")) {
     for (const JsonField &each : replicas->list())
       shares.replicas.push_back(cost(each));
@@ -310,6 +335,28 @@ PlannedShares PlanReader::shares(const JsonField &field) const {
   if (std::optional<JsonField> period = field.get("period"))
     shares.period = period->count(std::max<int64_t>(shares.moments.size(), 1));
   return shares;
+}
+
+Plan::Split PlanReader::split(const JsonField &field) const {
+  field.object({"arguments", "dimension", "grains", "gathered"});
+  Plan::Split split;
+  split.place = placeOf(field);
+  split.arguments = numbers(field.need("arguments"));
+  if (split.arguments.empty())
+    field.need("arguments").fail("expected at least one argument");
+  split.dimension = number(field.need("dimension"));
+  split.grains = number(field.need("grains"));
+  if (std::optional<JsonField> gathered = field.get("gathered"))
+    split.isGathered = flag(*gathered);
+  return split;
+}
+
+Plan::Sums PlanReader::sums(const JsonField &field) const {
+  std::string text = field.string();
+  if (text != kScattered && text != kWhole)
+    field.fail(std::string("expected \"") + kScattered + "\" or \"" + kWhole +
+               "\", found " + field.describe());
+  return {text == kScattered, placeOf(field)};
 }
 
 Plan::Pipeline PlanReader::pipeline(const JsonField &field) const {
@@ -380,7 +427,7 @@ Plan PlanReader::read(const JsonField &file) {
                      "'decisions' alone");
   }
   decisions.object({"version", "step", "cluster", "cuts", "devices", "shares",
-                    "pipelines", "recomputed"});
+                    "splits", "sums", "pipelines", "recomputed"});
   if (JsonField version = decisions.need("version");
       version.count(int64_t(kMostNumber)) != kPlanVersion)
     version.fail("expected version " + std::to_string(kPlanVersion) +
@@ -412,6 +459,11 @@ Plan PlanReader::read(const JsonField &file) {
         each.fail("these devices have shares above");
       plan.shares.push_back(std::move(own));
     }
+  if (std::optional<JsonField> list = decisions.get("splits"))
+    for (const JsonField &each : list->list())
+      plan.splits.push_back(split(each));
+  if (std::optional<JsonField> field = decisions.get("sums"))
+    plan.sums = sums(*field);
   if (std::optional<JsonField> list = decisions.get("pipelines"))
     for (const JsonField &each : list->list())
       plan.pipelines.push_back(pipeline(each));

@@ -101,6 +101,14 @@ std::string describeShares(const Json &shares) {
   return text;
 }
 
+std::string describeSplit(const Json &split) {
+  std::string text = "along dimension " + memberOf(split, "dimension").dump() +
+                     " in " + memberOf(split, "grains").dump() + " grains";
+  if (!memberOf(split, "gathered").is_null())
+    text += ", gathered where they are used";
+  return text;
+}
+
 Named decisionsOf(const Json &plan) {
   const Json &decisions = memberOf(plan, "decisions");
   Named named;
@@ -118,6 +126,17 @@ Named decisionsOf(const Json &plan) {
   for (const Json &each : memberOf(decisions, "shares"))
     add("shares of devices " + describeGroups(memberOf(each, "devices")),
         describeShares(each));
+  for (const Json &each : memberOf(decisions, "splits"))
+    add("split of arguments " + memberOf(each, "arguments").dump(),
+        describeSplit(each));
+  if (const Json &sums = memberOf(decisions, "sums"); !sums.is_null())
+    add("sums of split products", textOf(sums));
+  for (const Json &each : memberOf(decisions, "recomputed")) {
+    const Json &operations = memberOf(each, "operations");
+    add("what devices " + describeGroups(memberOf(each, "devices")) +
+            " compute again",
+        operations.is_null() ? "nothing" : "operations " + operations.dump());
+  }
   size_t number = 0;
   for (const Json &pipeline : memberOf(decisions, "pipelines")) {
     std::string name = "pipeline " + std::to_string(number++);

@@ -44,14 +44,14 @@ def arguments():
     return weights, generator.integers(0, 2, (16, 8)).astype(np.float32)
 
 
-def jitted(plan=None, **config):
+def jitted(plan=None, strategy=wh.replicate, **config):
     """The step for four ranks, in two stages of two."""
     wh.init(
         wh.Config(
             {"num_micro_batch": MICRO_BATCHES, "num_task_graph": 2} | config
         )
     )
-    wh.set_default_strategy(wh.replicate())
+    wh.set_default_strategy(strategy())
     return wh.jit(train_step, cluster=DEVICES, batch_argnums=1, plan=plan)
 
 
@@ -61,10 +61,10 @@ def decided():
     return wh.explain(jitted(), *arguments())
 
 
-def check(plan):
+def check(plan, **how):
     """Runs the step under a plan, and returns the plan that was made."""
     weights, batch = arguments()
-    step = jitted(plan)
+    step = jitted(plan, **how)
     results = step(weights, batch)
     expected = jax.jit(train_step)(weights, batch)
     for own, other in zip(jax.tree.leaves(results), jax.tree.leaves(expected)):
@@ -142,6 +142,69 @@ def test_a_cut_of_what_is_not_cut(decided):
     step = wh.jit(train_step, cluster=DEVICES, batch_argnums=1, plan=plan)
     with pytest.raises(wh.CompileError, match="not cut automatically"):
         wh.explain(step, *arguments())
+
+
+SPLIT = {"strategy": wh.split, "num_task_graph": 0}
+
+
+@pytest.fixture(scope="module")
+def splits():
+    """What is decided where parameters are split."""
+    return wh.explain(jitted(**SPLIT), *arguments())
+
+
+def test_splits_given_back(splits):
+    assert splits["decisions"]["splits"] and splits["decisions"]["sums"]
+    assert check(splits, **SPLIT) == splits
+
+
+@pytest.mark.parametrize("sums", ["scattered", "whole"])
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_splits_are_taken(splits, dimension, sums):
+    edited = splits.edited(
+        splits=[
+            each | {"dimension": dimension}
+            for each in splits["decisions"]["splits"]
+        ],
+        sums=sums,
+    )
+    made = check(edited, **SPLIT)
+    for name in ("splits", "sums"):
+        assert made["decisions"][name] == edited["decisions"][name]
+    # Argument 0 is the first weight.
+    weight = made["parameters"][0]["placement"]
+    assert f"split {dimension} " in weight
+
+
+@pytest.mark.parametrize(
+    "edit, message",
+    [
+        ({"dimension": 2}, "can be split along dimension"),
+        ({"grains": 3}, "can be split along dimension"),
+        ({"gathered": True}, "can be split along dimension"),
+        ({"arguments": [0]}, "has nothing for argument 1"),
+        ({"arguments": [0, 0]}, "argument 0 is there twice"),
+        ({"arguments": [99]}, "argument 99 is no parameter of a split"),
+    ],
+)
+def test_splits_that_cannot_be(splits, edit, message):
+    first, *others = splits["decisions"]["splits"]
+    edited = splits.edited(splits=[first | edit, *others])
+    with pytest.raises(
+        wh.CompileError,
+        match=rf"plan.json:\d+:\d+: error: decisions.splits: .*{message}",
+    ):
+        wh.explain(jitted(edited, **SPLIT), *arguments())
+
+
+def test_splits_where_nothing_is_split(decided):
+    edited = decided.edited(
+        splits=[{"arguments": [0], "dimension": 0, "grains": 8}]
+    )
+    with pytest.raises(wh.CompileError, match="no parameter of a split"):
+        wh.explain(jitted(edited), *arguments())
+    with pytest.raises(wh.CompileError, match="no task graph is split"):
+        wh.explain(jitted(decided.edited(sums="whole")), *arguments())
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -34,6 +34,8 @@ Plan makePlan() {
   shares.moments = {4, 4, 3};
   shares.period = 2;
   plan.shares = {shares};
+  plan.splits = {{{0, 2}, 1, 8, false}, {{1}, 0, 4, true}};
+  plan.sums = {true};
   using Step = ScheduleStep;
   plan.pipelines = {{ScheduleKind::ZeroBubble,
                      {{{Step::Forward, 0, 0}, {Step::Backward, 0, 0}},
@@ -138,9 +140,19 @@ TEST(Plan, ErrorsHaveTheirPlaces) {
         << steps;
   expect([](Json &plan) { plan["recomputed"][0]["operations"][2] = 4; },
          "recomputed[0].operations[2]: expected more than the number before");
+  expect([](Json &plan) { plan["splits"][1]["arguments"] = Json::array(); },
+         "splits[1].arguments: expected at least one argument");
+  expect([](Json &plan) { plan["splits"][0]["grains"] = -1; },
+         "splits[0].grains: expected a whole number from 0 to "
+         "1000000000000000, found -1");
+  expect([](Json &plan) { plan["splits"][1]["gathered"] = 1; },
+         "splits[1].gathered: expected true or false, found 1");
+  expect([](Json &plan) { plan["sums"] = "half"; },
+         "sums: expected \"scattered\" or \"whole\", found \"half\"");
   expect([](Json &plan) { plan["stages"] = 1; },
          "stages: unknown field, expected one of version, step, cluster, cuts, "
-         "devices, shares, pipelines, recomputed");
+         "devices, shares, splits, sums, pipelines, "
+         "recomputed");
 }
 
 } // namespace

@@ -84,6 +84,35 @@ struct Plan {
 
   std::vector<PlannedShares> shares = {};
 
+  /// How parameters that play one role in split TaskGraphs are cut.
+  struct Split {
+    /// Their numbers among the arguments of the step, in which a stack that
+    /// stages divide has become several.
+    std::vector<int64_t> arguments;
+    /// What is cut, and in how many pieces that stay whole.
+    int64_t dimension = 0, grains = 1;
+    /// Whether it is stored so, but gathered where it is used.
+    bool isGathered = false;
+    system::TextPlace place = {};
+
+    bool operator==(const Split &other) const {
+      return arguments == other.arguments && dimension == other.dimension &&
+             grains == other.grains && isGathered == other.isGathered;
+    }
+  };
+  std::vector<Split> splits = {};
+  /// Whether sums of split products are scattered, and gathered where they are
+  /// needed whole, instead of whole where they are made.
+  struct Sums {
+    bool areScattered = false;
+    system::TextPlace place = {};
+
+    bool operator==(const Sums &other) const {
+      return areScattered == other.areScattered;
+    }
+  };
+  std::optional<Sums> sums = {};
+
   /// The order of each pipeline's work, by stage.
   struct Pipeline {
     ScheduleKind kind = ScheduleKind::GPipe;

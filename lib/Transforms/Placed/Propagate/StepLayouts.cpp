@@ -22,6 +22,7 @@
 
 #include "StepLayouts.h"
 
+#include "PlannedSplits.h"
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
@@ -31,6 +32,7 @@
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
 #include "whale/Transforms/Import/StackPieces.h"
+#include "whale/Transforms/Plans.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -72,31 +74,53 @@ LogicalResult StepLayouts::followStrategies() {
   // The search tries each piece at least twice.
   size_t most = mostTrials(function);
   joinManyGroups(groups, most / 2);
-  SplitChoice splits;
-  std::unique_ptr<AxisPropagation> chosen =
-      chooseParameterSplits(groups, batch, factorization, most, splits);
-  AxisPropagation::Options options = seedSplits(
-      innerOptions(batch, factorization, costs), groups, splits.pieces);
+  auto module = function->getParentOfType<ModuleOp>();
+  Plan given = getGivenPlan(module).value_or(Plan());
+  SmallVector<unsigned> pieces;
+  std::unique_ptr<AxisPropagation> chosen;
+  if (!given.splits.empty()) {
+    if (failed(takeSplits(given, function, groups, pieces)))
+      return failure();
+  } else {
+    SplitChoice splits;
+    chosen = chooseParameterSplits(groups, batch, factorization, most, splits);
+    pieces = splits.pieces;
+  }
+  AxisPropagation::Options options =
+      seedSplits(innerOptions(batch, factorization, costs), groups, pieces);
   if (chosen)
     axes.push_back(std::move(chosen));
   else
     propagate(options);
-  if (!groups.empty())
-    tryWholeSums(std::move(options));
+  if (groups.empty() && given.sums)
+    return emitPlanError(module, given.sums->place)
+           << "decisions.sums: no task graph is split";
+  if (!groups.empty()) {
+    bool areScattered = decideSums(given.sums, std::move(options));
+    addToPlan(module, [&](Plan &plan) {
+      plan.splits = planOf(groups, pieces);
+      plan.sums = {areScattered};
+    });
+  }
   return explainState();
 }
 
-/// Has sums of split products whole where they are made, if that is shorter
-/// than to scatter them; otherwise a remark says so.
-void StepLayouts::tryWholeSums(AxisPropagation::Options options) {
+/// Has sums of split products whole where they are made, if the plan says so or
+/// that is shorter than to scatter them; where it is longer a remark says so.
+bool StepLayouts::decideSums(const std::optional<Plan::Sums> &given,
+                             AxisPropagation::Options options) {
+  if (given && given->areScattered)
+    return true;
   options.scatters = false;
   auto whole = std::make_unique<AxisPropagation>(function, std::move(options));
   whole->run();
   double wholeSeconds = whole->getSeconds();
   double scattered = axes.back()->getSeconds();
-  if (wholeSeconds < scattered) {
+  if (given || wholeSeconds < scattered) {
     axes.back() = std::move(whole);
-  } else if (scattered < wholeSeconds) {
+    return false;
+  }
+  if (scattered < wholeSeconds) {
     std::string text =
         "sums of split products are scattered, and gathered where they are "
         "needed whole (sequence parallelism): ";
@@ -104,6 +128,7 @@ void StepLayouts::tryWholeSums(AxisPropagation::Options options) {
         << llvm::format("%.4g s, not %.4g s", scattered, wholeSeconds);
     emitRemark(function.getLoc()) << text;
   }
+  return true;
 }
 
 void StepLayouts::followHints(const ShardingHints &hints) {

@@ -18,6 +18,7 @@
 #include "AxisCosts.h"
 #include "StepMeshes.h"
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Planner/Plan.h"
 #include "whale/Sharding/Factorization.h"
 #include "whale/Sharding/ParameterSplits.h"
 
@@ -79,7 +80,9 @@ private:
   std::unique_ptr<AxisPropagation> chooseParameterSplits(
       llvm::ArrayRef<ParameterGroup> groups, const AxisPropagation &batch,
       const Factorization &factorization, size_t most, SplitChoice &splits);
-  void tryWholeSums(AxisPropagation::Options options);
+  /// Returns whether sums of split products are scattered.
+  bool decideSums(const std::optional<Plan::Sums> &given,
+                  AxisPropagation::Options options);
 
   mlir::func::FuncOp function;
   const Cluster &cluster;
