@@ -55,9 +55,7 @@ def jitted(step, cluster, strategy=None, **config):
     wh.init(wh.Config(config))
     if strategy is not None:
         wh.set_default_strategy(strategy)
-    return wh.jit(
-        step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=2
-    )
+    return wh.jit(step, cluster=cluster, donate_argnums=(0, 1), batch_argnums=2)
 
 
 @pytest.fixture(scope="module")

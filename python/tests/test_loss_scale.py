@@ -68,9 +68,7 @@ def step(state, x, factor):
 
 def start():
     keys = jax.random.split(jax.random.key(0), 5)
-    params = [
-        jax.random.normal(k, (WIDTH, WIDTH)) * 0.05 for k in keys[:4]
-    ]
+    params = [jax.random.normal(k, (WIDTH, WIDTH)) * 0.05 for k in keys[:4]]
     moments = jax.tree.map(jnp.zeros_like, params)
     x = jax.random.normal(keys[4], (ROWS, WIDTH))
     return (params, moments, jnp.zeros((), jnp.int32)), x
@@ -80,9 +78,7 @@ def jitted_step(cluster, *, stages=False, function=step, **config):
     wh.init(wh.Config({"amp.level": "f16"} | config))
     if not stages:
         wh.set_default_strategy(wh.replicate())
-    return wh.jit(
-        function, cluster=cluster, donate_argnums=0, batch_argnums=1
-    )
+    return wh.jit(function, cluster=cluster, donate_argnums=0, batch_argnums=1)
 
 
 def host(tree):
@@ -155,9 +151,7 @@ def test_small_gradients_count():
 
     w, x = jnp.zeros((4, 4)), jnp.ones((8, 4))
     for scale, expected in ((1, 0), (2**15, -8)):
-        own_step = jitted_step(
-            2, function=tiny, **{"amp.loss_scale": scale}
-        )
+        own_step = jitted_step(2, function=tiny, **{"amp.loss_scale": scale})
         np.testing.assert_allclose(own_step(w, x), expected, rtol=1e-3)
 
 
@@ -213,9 +207,7 @@ def test_programs_keep_the_scale(tmp_path):
     results = run_steps(tmp_path, path, arrays, 1)
     np.testing.assert_array_equal(results[result], [1024, 1999])
     checkpoints = f"--checkpoint-dir={tmp_path}/saved"
-    run_steps(
-        tmp_path, path, arrays, 2, checkpoints, "--checkpoint-every=1"
-    )
+    run_steps(tmp_path, path, arrays, 2, checkpoints, "--checkpoint-every=1")
     results = run_steps(tmp_path, path, arrays, 4, checkpoints, "--resume")
     np.testing.assert_array_equal(results[result], [2048, 2])
     # A loaded program begins anew, and keeps it too.
@@ -280,8 +272,6 @@ def test_errors():
     own_step = jitted_step(2, function=clipping)
     with pytest.raises(wh.CompileError, match="proportional to the loss"):
         own_step(jnp.ones((4, 4)), jnp.ones((8, 4)))
-
-
 
 
 # With f16, debug_nans is an error.

@@ -101,9 +101,7 @@ def arguments():
     return params, jax.random.normal(next(keys), (ROWS, WIDTH))
 
 
-def lowered(
-    loss, ranks, memory, strategy=wh.replicate, plan=None, **config
-):
+def lowered(loss, ranks, memory, strategy=wh.replicate, plan=None, **config):
     """The step, on devices of so many bytes."""
     wh.init(wh.Config(config))
     wh.set_default_strategy(None if strategy is None else strategy())

@@ -180,9 +180,13 @@ CASES = {
     ),
     "rms_norm": net(lambda x: hk.RMSNorm(-1)(hk.Linear(8)(x)), 6),
     "spectral_norm": net(
-        lambda x: x
-        @ hk.SpectralNorm()(
-            hk.get_parameter("w", (6, 8), init=hk.initializers.RandomNormal())
+        lambda x: (
+            x
+            @ hk.SpectralNorm()(
+                hk.get_parameter(
+                    "w", (6, 8), init=hk.initializers.RandomNormal()
+                )
+            )
         ),
         6,
     ),

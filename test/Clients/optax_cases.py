@@ -205,10 +205,12 @@ LOSSES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "softmax_integer": lambda y, x: (
         optax.softmax_cross_entropy_with_integer_labels(y, classes(x)).mean()
     ),
-    "softmax_where": lambda y, x: optax.safe_softmax_cross_entropy(
-        y, jax.nn.one_hot(classes(x), 4)
-    ).sum(where=x[:, 0] > 0)
-    / BATCH,
+    "softmax_where": lambda y, x: (
+        optax.safe_softmax_cross_entropy(y, jax.nn.one_hot(classes(x), 4)).sum(
+            where=x[:, 0] > 0
+        )
+        / BATCH
+    ),
     "huber": lambda y, x: optax.huber_loss(y, x[:, :4], delta=0.5).mean(),
     "log_cosh": lambda y, x: optax.log_cosh(y, x[:, :4]).mean(),
     "hinge": lambda y, x: optax.losses.multiclass_hinge_loss(
