@@ -40,12 +40,12 @@ static void readPlan(LoadedProgram &loaded) {
   auto devices = plan.find("devices");
   if (devices == plan.end() || !devices->is_array())
     return;
-  for (const Json &device : *devices) {
+  for (const auto &device : *devices) {
     auto peak = device.find("peak_memory_bytes"), ranks = device.find("ranks");
     if (peak == device.end() || !peak->is_number_integer() ||
         ranks == device.end() || !ranks->is_array())
       continue;
-    for (const Json &rank : *ranks)
+    for (const auto &rank : *ranks)
       if (rank.is_number_integer())
         loaded.peakBytes[rank.get<int64_t>()] = peak->get<int64_t>();
   }
