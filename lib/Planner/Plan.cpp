@@ -127,6 +127,8 @@ static Json toJson(const Plan::Split &split) {
   Json json = {{"arguments", split.arguments},
                {"dimension", split.dimension},
                {"grains", split.grains}};
+  if (split.inner != 1)
+    json["inner"] = split.inner;
   if (split.isGathered)
     json["gathered"] = true;
   return json;
@@ -338,14 +340,14 @@ PlannedShares PlanReader::shares(const JsonField &field) const {
 }
 
 Plan::Split PlanReader::split(const JsonField &field) const {
-  field.object({"arguments", "dimension", "grains", "gathered"});
+  field.object({"arguments", "dimension", "grains", "inner", "gathered"});
   Plan::Split split;
   split.place = placeOf(field);
   split.arguments = numbers(field.need("arguments"));
-  if (split.arguments.empty())
-    field.need("arguments").fail("expected at least one argument");
   split.dimension = number(field.need("dimension"));
   split.grains = number(field.need("grains"));
+  if (std::optional<JsonField> inner = field.get("inner"))
+    split.inner = number(*inner);
   if (std::optional<JsonField> gathered = field.get("gathered"))
     split.isGathered = flag(*gathered);
   return split;

@@ -391,6 +391,30 @@ format::Start ClassEmitter::start(CollectiveOp first, List &list) {
   return start;
 }
 
+LogicalResult ClassEmitter::loop(Operation &op,
+                                 format::Instruction &instruction) {
+  Block &cond = op.getRegion(0).front();
+  format::While loop;
+  if (failed(block(cond, loop.cond)) ||
+      failed(block(op.getRegion(1).front(), loop.body)))
+    return failure();
+  loop.predicate = buffer(cond.getTerminator()->getOperand(0));
+  loop.trips = tripCount(cast<stablehlo::WhileOp>(op));
+  instruction.operation = std::move(loop);
+  return success();
+}
+
+LogicalResult ClassEmitter::branch(Operation &op,
+                                   format::Instruction &instruction) {
+  format::Case choice;
+  for (Region &region : op.getRegions())
+    if (failed(block(region.front(), choice.branches.emplace_back())))
+      return failure();
+  choice.index = buffer(op.getOperand(0));
+  instruction.operation = std::move(choice);
+  return success();
+}
+
 LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
   if (auto part = dyn_cast<CollectiveOp>(op); part && part.getWith())
     return success();
@@ -424,21 +448,11 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
       return success();
     instruction.operation = format::Wait{transfers.at(wait.getToken())};
   } else if (isa<stablehlo::WhileOp>(op)) {
-    Block &cond = op.getRegion(0).front();
-    format::While loop;
-    if (failed(block(cond, loop.cond)) ||
-        failed(block(op.getRegion(1).front(), loop.body)))
+    if (failed(loop(op, instruction)))
       return failure();
-    loop.predicate = buffer(cond.getTerminator()->getOperand(0));
-    loop.trips = tripCount(cast<stablehlo::WhileOp>(op));
-    instruction.operation = std::move(loop);
   } else if (isa<stablehlo::CaseOp>(op)) {
-    format::Case choice;
-    for (Region &region : op.getRegions())
-      if (failed(block(region.front(), choice.branches.emplace_back())))
-        return failure();
-    choice.index = buffer(op.getOperand(0));
-    instruction.operation = std::move(choice);
+    if (failed(branch(op, instruction)))
+      return failure();
   } else {
     return op.emitError("cannot be in a program");
   }

@@ -53,6 +53,10 @@ private:
   using List = std::vector<format::Instruction>;
   mlir::LogicalResult block(mlir::Block &block, List &list);
   mlir::LogicalResult instruction(mlir::Operation &op, List &list);
+  mlir::LogicalResult loop(mlir::Operation &op,
+                           format::Instruction &instruction);
+  mlir::LogicalResult branch(mlir::Operation &op,
+                             format::Instruction &instruction);
   mlir::LogicalResult launch(LaunchOp op, format::Instruction &instruction);
   void matmul(MatmulOp op, format::Instruction &instruction);
   void convolution(ConvolutionOp op, format::Instruction &instruction);

@@ -21,7 +21,7 @@
 // of which recomputation repeats up to mostSavings times; in
 // the second of which what comes before kernels is run at most five times, and
 // two copies of the module at a time. Where nothing fits, all that is done up
-// to three times more, for what the error advises: without code, but with the
+// to four times more, for what the error advises: without code, but with the
 // buffers that decide.
 //
 //===----------------------------------------------------------------------===//

@@ -147,6 +147,28 @@ static void readInitial(const Field &field, Parameter &parameter) {
     initial->fail("must be the elements of an argument of f32 that is fed");
 }
 
+/// What is the program's own stands behind what is the user's, before what is
+/// for callbacks.
+static void checkInitials(const Program &program, const Field &arguments) {
+  auto isOwn = [](const Parameter &argument) {
+    return !argument.initial.empty();
+  };
+  size_t first = std::ranges::find_if(program.arguments, isOwn) -
+                 program.arguments.begin();
+  size_t count = program.arguments.size() - first;
+  size_t results =
+      std::ranges::count_if(program.results, [](const Parameter &result) {
+        return !result.callback;
+      });
+  for (size_t i = first; i < program.arguments.size(); ++i) {
+    if (!isOwn(program.arguments[i]))
+      arguments[i].fail("must have 'initial', as arguments before it have");
+    if (size_t(*program.arguments[i].fedBy) + count != results + i - first)
+      arguments[i].at("fed_by").fail(
+          "must be one of the last results, as the argument has 'initial'");
+  }
+}
+
 void ProgramReader::readParameters() {
   Field arguments = root.at("arguments"), results = root.at("results");
   size_t resultCount = results.size();
@@ -204,6 +226,7 @@ void ProgramReader::readParameters() {
     if (*result.layout == *argument.layout)
       result.layout = argument.layout;
   }
+  checkInitials(program, arguments);
 }
 
 void ProgramReader::readRanks() {

@@ -104,6 +104,8 @@ std::string describeShares(const Json &shares) {
 std::string describeSplit(const Json &split) {
   std::string text = "along dimension " + memberOf(split, "dimension").dump() +
                      " in " + memberOf(split, "grains").dump() + " grains";
+  if (const Json &inner = memberOf(split, "inner"); !inner.is_null())
+    text += " of " + inner.dump() + " inner elements";
   if (!memberOf(split, "gathered").is_null())
     text += ", gathered where they are used";
   return text;

@@ -70,7 +70,7 @@ STAGES = {"num_task_graph": 2, "num_micro_batch": 4}
 @pytest.mark.parametrize(
     "cluster, strategy, annotate, config",
     [
-        (1, None, False, {}),
+        pytest.param(1, None, False, {}, marks=pytest.mark.long),
         (2, wh.replicate(), True, {}),
         (4, None, False, STAGES),
         (4, wh.replicate(), False, {"zero.level": "v2", "num_micro_batch": 2}),
@@ -163,7 +163,7 @@ def test_other_products_are_exact():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="amp.level.* must be 'bf16'"):
+    with pytest.raises(ValueError, match="amp.level.* must be one of"):
         wh.Config({"amp": {"level": "O3"}})
     wh.init(wh.Config({"amp.debug_log": True}))
     with pytest.raises(wh.CompileError, match="belongs with amp.level"):

@@ -157,7 +157,7 @@ def compile_step(loss, cluster, config, strategy=None):
     ("cluster", "config", "strategy"),
     [
         (1, {"num_micro_batch": 3}, None),
-        (2, {}, wh.replicate),
+        pytest.param(2, {}, wh.replicate, marks=pytest.mark.long),
         (2, {"num_micro_batch": 2}, wh.replicate),
         (2, {"num_micro_batch": 2}, wh.split),
         (2, {"num_micro_batch": 4, "num_task_graph": 2}, None),

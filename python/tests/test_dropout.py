@@ -107,9 +107,9 @@ def expected(model):
 CASES = [
     *((model, "replicas", 3) for model in (unrolled, split_keys, carried_key)),
     *((model, "replicas", 2) for model in (folded_key, lstm)),
-    (split_keys, "replicas", 1),
+    pytest.param(split_keys, "replicas", 1, marks=pytest.mark.long),
     (split_keys, "shards", 3),
-    (lstm, "shards", 1),
+    pytest.param(lstm, "shards", 1, marks=pytest.mark.long),
     (carried_key, "stages", 3),
 ]
 

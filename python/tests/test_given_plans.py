@@ -45,12 +45,11 @@ def arguments():
 
 
 def jitted(plan=None, strategy=wh.replicate, **config):
-    """The step for four ranks, in two stages of two."""
-    wh.init(
-        wh.Config(
-            {"num_micro_batch": MICRO_BATCHES, "num_task_graph": 2} | config
-        )
-    )
+    """The step for four ranks, in two stages of two; or split over all."""
+    config = {"num_micro_batch": MICRO_BATCHES} | config
+    if strategy is wh.replicate:
+        config["num_task_graph"] = 2
+    wh.init(wh.Config(config))
     wh.set_default_strategy(strategy())
     return wh.jit(train_step, cluster=DEVICES, batch_argnums=1, plan=plan)
 
@@ -144,7 +143,7 @@ def test_a_cut_of_what_is_not_cut(decided):
         wh.explain(step, *arguments())
 
 
-SPLIT = {"strategy": wh.split, "num_task_graph": 0}
+SPLIT = {"strategy": wh.split}
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +171,7 @@ def test_splits_are_taken(splits, dimension, sums):
     for name in ("splits", "sums"):
         assert made["decisions"][name] == edited["decisions"][name]
     # Argument 0 is the first weight.
-    weight = made["parameters"][0]["placement"]
+    weight = made["arguments"][0]["placement"]
     assert f"split {dimension} " in weight
 
 
@@ -195,6 +194,28 @@ def test_splits_that_cannot_be(splits, edit, message):
         match=rf"plan.json:\d+:\d+: error: decisions.splits: .*{message}",
     ):
         wh.explain(jitted(edited, **SPLIT), *arguments())
+
+
+def test_plans_are_not_followed_in_part(decided, splits):
+    """What a step has no use for is told, not dropped."""
+    edited = decided.edited(
+        recomputed=[{"devices": [[0, 1]], "operations": [0]}]
+    )
+    with pytest.raises(wh.CompileError, match="needs gradient_checkpoint"):
+        wh.explain(jitted(edited), *arguments())
+
+    def sharded(x):
+        mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("x",))
+        named = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        return jax.lax.with_sharding_constraint(x, named) * 2
+
+    wh.init()
+    x = jnp.ones(4)
+    plan = wh.explain(sharded, x, cluster=1)
+    for part in ({"splits": splits["decisions"]["splits"]}, {"sums": "whole"}):
+        step = wh.jit(sharded, cluster=1, plan=plan.edited(**part))
+        with pytest.raises(wh.CompileError, match="plan.json:.*: error: "):
+            wh.explain(step, x)
 
 
 def test_splits_where_nothing_is_split(decided):

@@ -34,11 +34,17 @@ def expected():
 @pytest.mark.parametrize(
     "cluster, strategy, annotate, config",
     [
-        (1, None, False, {"amp.loss_scale": 1024}),
+        pytest.param(
+            *(1, None, False, {"amp.loss_scale": 1024}),
+            marks=pytest.mark.long,
+        ),
         (2, wh.replicate(), True, {}),
         (4, None, False, STAGES),
         (4, wh.replicate(), False, {"zero.level": "v2", "num_micro_batch": 2}),
-        (2, wh.replicate(), False, {"communication.bf16": True}),
+        pytest.param(
+            *(2, wh.replicate(), False, {"communication.bf16": True}),
+            marks=pytest.mark.long,
+        ),
     ],
     ids=["fixed", "split", "stages", "zero", "wire"],
 )
@@ -120,6 +126,23 @@ def test_a_step_that_overflows_changes_nothing(cluster, stages, config):
             expected, _ = jax.jit(step)(expected, x, factor)
     for mine, theirs in zip(jax.tree.leaves(state), jax.tree.leaves(expected)):
         np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-2)
+
+
+def test_what_another_argument_was_is_state():
+    """As the parameters of the step before."""
+
+    def averaged(state, x, factor):
+        inner, _ = state
+        after, value = step(inner, x, factor)
+        return (after, inner[0]), value
+
+    own_step = jitted_step(2, function=averaged)
+    inner, x = start()
+    state = (inner, jax.tree.map(jnp.copy, inner[0]))
+    state, _ = own_step(state, x, 1.0)
+    before = host(state)
+    state, _ = own_step(state, x, 1e9)
+    assert same(before, host(state))
 
 
 def test_the_scale_is_halved():

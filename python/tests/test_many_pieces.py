@@ -67,7 +67,7 @@ def test_stacked_pieces(axis):
     check(step, jnp.arange(6.0).reshape(2, 3))
 
 
-@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dim", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_more_pieces_than_one_loop_chooses_from(dim):
     pieces = jnp.arange(600 * 3 * 2.0).reshape(600, 3, 2)
     check(lambda m, pieces: m.concatenate(list(pieces), dim), pieces)

@@ -400,7 +400,10 @@ def metrics(body, head):
         (experts, [("head", "3"), ("named", "8")]),
         (recurrent, [("part", "mixed"), ("one and three", "4")]),
         (contrastive, [("body", "uneven"), ("split", "8")]),
-        (flax_module, [("halves", "4"), ("turned", "uneven")]),
+        pytest.param(
+            *(flax_module, [("halves", "4"), ("turned", "uneven")]),
+            marks=pytest.mark.long,
+        ),
         (metrics, [("head", "3"), ("body", "8")]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

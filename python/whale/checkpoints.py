@@ -182,15 +182,20 @@ class Checkpointer:
         checkpoint = native.guarded(self._native.restore, step)
         failure = None
         try:
-            restored = self._matched(checkpoint, tree_like)
+            restored, own = self._matched(checkpoint, tree_like)
         except Exception as error:
             failure = error
         distributed.fail_together("a restored tree", failure)
+        for name, value in own:
+            own_state.restore(name, value)
         self._extra = json.loads(checkpoint.extra)
         return restored
 
-    def _matched(self, checkpoint: Any, tree_like: Any) -> Any:
-        """The tree, of the leaves that a checkpoint has of each."""
+    def _matched(
+        self, checkpoint: Any, tree_like: Any
+    ) -> tuple[Any, list[tuple[str, Any]]]:
+        """The tree, of the leaves that a checkpoint has of each, and what is
+        the programs' own."""
         numbers = {
             name: number for number, (name, *_) in enumerate(checkpoint.leaves)
         }
@@ -207,17 +212,19 @@ class Checkpointer:
             restored.append(
                 _like(value, _array(checkpoint.array(number), leaf))
             )
+        own = []
         for name in list(filter(own_state.is_own, numbers)):
             number = numbers.pop(name)
             _, dtype, shape, _ = checkpoint.leaves[number]
             leaf = Leaf(name, tuple(shape), dtype)
-            own_state.restore(name, _array(checkpoint.array(number), leaf))
+            own.append((name, _array(checkpoint.array(number), leaf)))
         if numbers:
             raise RuntimeError(
                 f"{self._directory}: the checkpoint of step {checkpoint.step} "
                 f"has {next(iter(numbers))!r}, which the tree has not"
             )
-        return jax.tree.unflatten(jax.tree.structure(tree_like), restored)
+        structure = jax.tree.structure(tree_like)
+        return jax.tree.unflatten(structure, restored), own
 
     @api_boundary
     def wait(self) -> None:

@@ -71,7 +71,6 @@ class Program:
             target = self._manifest["target"]
             counts = [len(self._manifest[k]) for k in ("arguments", "results")]
             self._calls = calls_of(self._manifest["results"], functions)
-            self._own = OwnState(self.name, self._manifest["arguments"])
         except (KeyError, TypeError) as error:
             raise RuntimeError(f"{path}/manifest.json: no {error}") from None
         # A program without code is for the simulator.
@@ -82,6 +81,8 @@ class Program:
             self._native = native.load(
                 path, distributed.job(), caller_of(functions), own_ranks
             )
+        # Its manifest is right by now.
+        self._own = OwnState(self.name, self._manifest["arguments"])
         counts[1] -= len(self._calls.results)
         counts = [count - len(self._own) for count in counts]
         expected = [len(signature.arguments), len(signature.results)]

@@ -71,6 +71,7 @@ def make(place: pathlib.Path, *options: str) -> pathlib.Path:
     return place / "whale-gpu"
 
 
+@pytest.mark.long
 def test_bundle_is_checked(bundle: pathlib.Path) -> None:
     checked = "--only=machine,conformance,accuracy,steps,ranks,nccl,python"
     result = check(bundle, checked)

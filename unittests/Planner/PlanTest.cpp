@@ -34,7 +34,7 @@ Plan makePlan() {
   shares.moments = {4, 4, 3};
   shares.period = 2;
   plan.shares = {shares};
-  plan.splits = {{{0, 2}, 1, 8, false}, {{1}, 0, 4, true}};
+  plan.splits = {{{0, 2}, 1, 8, 4, false}, {{1}, 0, 4, 1, true}};
   plan.sums = {true};
   using Step = ScheduleStep;
   plan.pipelines = {{ScheduleKind::ZeroBubble,
@@ -141,10 +141,9 @@ TEST(Plan, ErrorsHaveTheirPlaces) {
   expect([](Json &plan) { plan["recomputed"][0]["operations"][2] = 4; },
          "recomputed[0].operations[2]: expected more than the number before");
   expect([](Json &plan) { plan["splits"][1]["arguments"] = Json::array(); },
-         "splits[1].arguments: expected at least one argument");
+         "splits[1].arguments: expected at least one element");
   expect([](Json &plan) { plan["splits"][0]["grains"] = -1; },
-         "splits[0].grains: expected a whole number from 0 to "
-         "1000000000000000, found -1");
+         "splits[0].grains: expected a number from 0 to 1e15, found -1");
   expect([](Json &plan) { plan["splits"][1]["gathered"] = 1; },
          "splits[1].gathered: expected true or false, found 1");
   expect([](Json &plan) { plan["sums"] = "half"; },

@@ -42,6 +42,32 @@ std::string errorOf(const std::string &path, const json &value) {
   return errorOf(manifest.dump());
 }
 
+TEST(ReadProgramTest, OwnArgumentsAreTheLastOnes) {
+  json manifest = emptyManifest(1);
+  manifest["classes"][0]["arena_bytes"] = 0;
+  json user = replicated("arg0", "f32", {2}, 1),
+       own = replicated("arg1", "f32", {2}, 1);
+  user["fed_by"] = 0;
+  own["fed_by"] = 1;
+  own["initial"] = {8, 0};
+  manifest["arguments"] = {user, own};
+  manifest["results"] = {replicated("result0", "f32", {2}, 1),
+                         replicated("result1", "f32", {2}, 1)};
+  auto errorWith = [](const json &edited) { return errorOf(edited.dump()); };
+  std::string expected = errorWith(manifest);
+  EXPECT_EQ(expected.find("initial"), std::string::npos) << expected;
+  json edited = manifest;
+  edited["arguments"][1]["fed_by"] = 0;
+  EXPECT_EQ(errorWith(edited),
+            "file: arguments[1].fed_by: must be one of the last results, as "
+            "the argument has 'initial'");
+  edited = manifest;
+  edited["arguments"][0]["initial"] = {1, 2};
+  edited["arguments"][1].erase("initial");
+  EXPECT_EQ(errorWith(edited), "file: arguments[1]: must have 'initial', as "
+                               "arguments before it have");
+}
+
 TEST(ReadProgramTest, ErrorsNameTheField) {
   EXPECT_EQ(errorOf(richManifest().dump()), "");
   EXPECT_EQ(errorOf("[]"), "file: must be an object");

@@ -91,13 +91,17 @@ struct Plan {
     std::vector<int64_t> arguments;
     /// What is cut, and in how many pieces that stay whole.
     int64_t dimension = 0, grains = 1;
+    /// How many grains of the dimension lie inside of each: 8 where it is cut
+    /// along the first of 8 x 8.
+    int64_t inner = 1;
     /// Whether it is stored so, but gathered where it is used.
     bool isGathered = false;
     system::TextPlace place = {};
 
     bool operator==(const Split &other) const {
       return arguments == other.arguments && dimension == other.dimension &&
-             grains == other.grains && isGathered == other.isGathered;
+             grains == other.grains && inner == other.inner &&
+             isGathered == other.isGathered;
     }
   };
   std::vector<Split> splits = {};

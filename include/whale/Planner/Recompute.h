@@ -11,6 +11,7 @@
 // one before it makes; its backward passes them from the last to the first.
 // Uses no IR.
 //
+//===----------------------------------------------------------------------===//
 
 #ifndef WHALE_PLANNER_RECOMPUTE_H
 #define WHALE_PLANNER_RECOMPUTE_H

@@ -94,9 +94,12 @@ struct RecomputeForwardPass : impl::RecomputeForwardBase<RecomputeForwardPass> {
     takeNames(*main);
     isLacking = llvm::any_of(lack, [](int64_t bytes) { return bytes > 0; });
     bool isAuto = wish == GradientCheckpoint::Auto;
-    given.clear();
-    if (std::optional<Plan> plan = getGivenPlan(module); plan && isAuto)
-      given = plan->recomputed;
+    given = getGivenPlan(module).value_or(Plan()).recomputed;
+    if (!given.empty() && !isAuto) {
+      emitPlanError(module, given.front().place)
+          << "decisions.recomputed: needs gradient_checkpoint.type \"auto\"";
+      return signalPassFailure();
+    }
     if (wish == GradientCheckpoint::None ||
         (isAuto && !isLacking && given.empty()))
       return;
@@ -273,6 +276,11 @@ RecomputeForwardPass::take(const ForwardChain &chain, const Choices &choices,
   }
   Again again = choices.computeBetween(
       [&](Operation *op) { return !wanted.contains(op); });
+  for (int64_t number : planned.operations)
+    if (Operation *op = chain.getOps()[number]; !again.ops.contains(op))
+      return emitPlanError(getOperation(), planned.place)
+             << "decisions.recomputed: operation " << number << ", '"
+             << op->getName() << "', is not needed again";
   Decision decision;
   decision.keptBefore = choices.getKeptBytes();
   decision.keptBehind = again.keptBytes;

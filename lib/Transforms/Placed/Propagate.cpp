@@ -107,6 +107,18 @@ private:
              << countDevices(op.getMesh()) << " devices and the cluster "
              << cluster.devices.size()
              << "; whale-normalize drops what cannot be followed";
+    auto module = function->getParentOfType<ModuleOp>();
+    Plan given = getGivenPlan(module).value_or(Plan());
+    system::TextPlace place;
+    if (!given.splits.empty())
+      place = given.splits.front().place;
+    else if (given.sums)
+      place = given.sums->place;
+    else if (!given.shares.empty())
+      place = given.shares.front().place;
+    if (place.line > 0)
+      return emitPlanError(module, place)
+             << "decisions: the step has a mesh, and shardings, of its own";
     ShardingHints hints(op.getMesh(), function);
     meshes.useHints(hints);
     layouts.followHints(hints);

@@ -90,3 +90,19 @@ module attributes {whale.config = {amp = {level = "f16"}}} {
     return %next : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// What the optimizer reads is the last operation of the backward.
+
+module attributes {whale.config = {amp = {level = "f16"}}} {
+  func.func @main(%w: tensor<8x8xf32>, %x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %seed = stablehlo.constant {whale.phase = #whale.phase<backward>} dense<0.25> : tensor<8x8xf32>
+    %one = stablehlo.constant dense<1.0> : tensor<8x8xf32>
+    %d = stablehlo.dot_general %x, %seed, contracting_dims = [0] x [0] {whale.phase = #whale.phase<backward>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    // expected-error @+1 {{this computes of one what is not}}
+    %c = stablehlo.minimum %d, %one {whale.phase = #whale.phase<backward>} : tensor<8x8xf32>
+    %next = stablehlo.subtract %w, %c {whale.phase = #whale.phase<apply>} : tensor<8x8xf32>
+    return %next : tensor<8x8xf32>
+  }
+}

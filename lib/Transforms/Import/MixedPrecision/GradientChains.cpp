@@ -22,6 +22,7 @@
 
 #include "GradientChains.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 #include "whale/Sharding/OpRule.h"
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
@@ -43,11 +44,6 @@ using Operands = SmallVector<unsigned, 2>;
 
 bool isFloat(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value));
-}
-
-/// Whether jax.checkpoint computes an operation of the forward again.
-bool isRecomputed(Operation *op) {
-  return StringRef(namePath(op->getLoc())).contains("rematted_computation");
 }
 
 class ChainFinder {
@@ -117,7 +113,8 @@ bool ChainFinder::isSource(Value value) {
     return !isa<hlo::WhileOp>(value.getParentBlock()->getParentOp());
   if (matchPattern(op, m_Constant()) || phaseOf(op) != Phase::Backward)
     return true;
-  return !hlo::isControlFlow(op) && (isRecomputed(op) || linearIn(op).empty());
+  return !hlo::isControlFlow(op) &&
+         (isRematerialized(op) || linearIn(op).empty());
 }
 
 unsigned ChainFinder::lengthOf(ArrayRef<unsigned> operands, Operation *op) {
@@ -130,7 +127,7 @@ unsigned ChainFinder::lengthOf(ArrayRef<unsigned> operands, Operation *op) {
 /// Whether a result may come from one of the backward's products.
 bool ChainFinder::isRounded(Operation *op) {
   if (hlo::isControlFlow(op) || phaseOf(op) != Phase::Backward ||
-      isRecomputed(op))
+      isRematerialized(op))
     return false;
   return isa<hlo::DotGeneralOp, hlo::ConvolutionOp>(op) ||
          llvm::any_of(op->getOperands(),
@@ -245,8 +242,8 @@ void ChainFinder::followBack(Value value) {
       Value value = op->getOperand(operand);
       Operation *maker = value.getDefiningOp();
       isOwnRounded |= rounded.contains(value);
-      isOfBackward |=
-          maker && phaseOf(maker) == Phase::Backward && !isRecomputed(maker);
+      isOfBackward |= maker && phaseOf(maker) == Phase::Backward &&
+                      !isRematerialized(maker);
       isConstant &= matchPattern(value, m_Constant());
     }
     return std::tuple(lengthOf(set, op), isOwnRounded, isOfBackward,
@@ -300,14 +297,20 @@ FailureOr<GradientChains> ChainFinder::run() {
   Block &body = main.front();
   for (Operation &op : body)
     measure(&op);
-  for (Operation &op : body)
-    if (phaseOf(&op) == Phase::Backward)
-      for (OpResult result : op.getResults())
-        if (isFloat(result) && !isSource(result) && !isZero(result) &&
-            lengths.lookup(result) != 0 &&
-            llvm::any_of(result.getUsers(),
-                         [&](Operation *user) { return isEnd(user); }))
-          follow(result);
+  auto isRead = [&](Operation *user) { return isEnd(user); };
+  for (Operation &op : body) {
+    if (phaseOf(&op) != Phase::Backward)
+      continue;
+    for (OpResult result : op.getResults()) {
+      if (!isFloat(result) || isZero(result) ||
+          llvm::none_of(result.getUsers(), isRead))
+        continue;
+      if (isSource(result) && rounded.contains(result))
+        refuse(&op, "computes of one what is not");
+      if (!isSource(result) && lengths.lookup(result) != 0)
+        follow(result);
+    }
+  }
   for (size_t i = 0; i < chains.values.size() && !isRefused; ++i) {
     Value value = chains.values[i];
     followBack(value);

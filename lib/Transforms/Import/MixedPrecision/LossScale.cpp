@@ -230,10 +230,11 @@ void Scaler::keepState() {
     if (!result || old == state)
       continue;
     Value next = end->getOperand(*result);
-    Operation *maker = next.getDefiningOp();
-    if (!maker || !isState(old, next))
+    if (next == old || !isState(old, next))
       continue;
-    LikeBuilder make(builder, maker, Phase::Apply);
+    // What was another argument is computed by nobody.
+    Operation *maker = next.getDefiningOp();
+    LikeBuilder make(builder, maker ? maker : whereFinite, Phase::Apply);
     end->setOperand(*result, make.create<hlo::SelectOp>(next.getType(),
                                                         allFinite, next, old));
   }

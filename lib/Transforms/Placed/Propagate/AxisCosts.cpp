@@ -90,8 +90,10 @@ double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
     if (latency < 1e-9)
       latency = double(group.size() - 1) * meetingSeconds;
   }
-  double copied = leastBytes(kind, bytes, double(group.size())) * copySeconds;
-  return latency + std::max(perByte * bytes, copied);
+  if (perByte == 0)
+    return latency +
+           leastBytes(kind, bytes, double(group.size())) * copySeconds;
+  return latency + perByte * bytes;
 }
 
 double AxisCosts::halo(double partBytes, double haloBytes, const Mesh &mesh,

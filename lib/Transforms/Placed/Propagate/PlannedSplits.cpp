@@ -1,5 +1,4 @@
-//===- PlannedSplits.cpp - What plans say of split parameters
-//-----------------===//
+//===- PlannedSplits.cpp - Splits that plans name -------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -27,6 +26,7 @@ static Plan::Split planOf(const ParameterGroup &group, unsigned piece) {
     split.arguments.push_back(parameter.getArgNumber());
   split.dimension = int64_t(group.pieces[piece].dim);
   split.grains = group.pieces[piece].extent;
+  split.inner = group.pieces[piece].minor;
   split.isGathered = group.isSpatial(piece);
   return split;
 }
@@ -41,12 +41,15 @@ std::vector<Plan::Split> planOf(ArrayRef<ParameterGroup> groups,
 
 static bool isSame(const Plan::Split &one, const Plan::Split &other) {
   return one.dimension == other.dimension && one.grains == other.grains &&
-         one.isGathered == other.isGathered;
+         one.inner == other.inner && one.isGathered == other.isGathered;
 }
 
 static void describe(llvm::raw_ostream &text, const Plan::Split &split) {
   text << "along dimension " << split.dimension << " in " << split.grains
-       << " grains" << (split.isGathered ? " and gathered" : "");
+       << " grains";
+  if (split.inner != 1)
+    text << " of " << split.inner << " inner elements";
+  text << (split.isGathered ? " and gathered" : "");
 }
 
 /// Finds the piece that is split so; an error where there is none.

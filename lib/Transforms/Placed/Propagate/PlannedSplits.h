@@ -1,5 +1,4 @@
-//===- PlannedSplits.h - What plans say of split parameters -------*- C++
-//-*-===//
+//===- PlannedSplits.h - Splits that plans name -----------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
