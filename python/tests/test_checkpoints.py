@@ -252,7 +252,7 @@ def test_what_is_saved_outlives_its_checkpointer(tmp_path):
         # A child that ends takes nothing with it.
         os._exit(0 if wh.Checkpointer(tmp_path / "own").latest() is None else 1)
     assert os.waitpid(pid, 0)[1] == 0
-    for _ in range(500):
+    for _ in range(6000):
         if wh.Checkpointer(tmp_path).latest() == 1:
             break
         time.sleep(0.01)
