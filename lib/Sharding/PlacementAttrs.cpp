@@ -8,6 +8,8 @@
 
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Sharding/LocalShapes.h"
 
 using namespace mlir;
 
@@ -35,6 +37,46 @@ SmallVector<Value> resultsOfYielded(OpOperand &operand) {
       results.push_back(result);
   }
   return results;
+}
+
+SmallVector<OpOperand *> findUses(Value value) {
+  SmallVector<OpOperand *> uses;
+  SmallVector<Value> values{value};
+  while (!values.empty())
+    for (OpOperand &use : values.pop_back_val().getUses()) {
+      auto yield = dyn_cast<YieldOp>(use.getOwner());
+      if (yield && isa<TaskGraphOp>(yield->getParentOp()))
+        llvm::append_range(values, resultsOfYielded(use));
+      else
+        uses.push_back(&use);
+    }
+  return uses;
+}
+
+TaskGraphOp withResults(TaskGraphOp graph, ArrayRef<Value> more) {
+  OpBuilder builder(graph);
+  SmallVector<Type> types(graph->getResultTypes());
+  llvm::append_range(types, ValueRange(more).getTypes());
+  OperationState state(graph.getLoc(), graph->getName(), {}, types,
+                       graph->getAttrs());
+  state.addRegion();
+  auto result = cast<TaskGraphOp>(builder.create(state));
+  result.getBody().takeBody(graph.getBody());
+  Operation *yield = result.getYield();
+  yield->insertOperands(yield->getNumOperands(), more);
+  for (auto [old, own] : llvm::zip(graph->getResults(), result->getResults()))
+    old.replaceAllUsesWith(own);
+  return result;
+}
+
+int64_t getBytesOn(Value value, DeviceId device) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return 0;
+  PlacementAttr placement = getPlacement(value);
+  auto local = placement ? getLocalType(type, placement.getValue(), device)
+                         : std::optional(type);
+  return local ? getTensorBytes(*local) : 0;
 }
 
 Operation *findProducer(Value value) {

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from layers import arguments
 
 import whale as wh
 
-WIDTH, LAYERS, ROWS = 32, 4, 24
+LAYERS = 4
 UNEVEN = {
     "nodes": [
         {"devices": [{"kind": "cpu", "slowdown": s} for s in (1, 2, 3)]},
@@ -44,18 +45,8 @@ def make_step(stages=1):
     return step
 
 
-def start():
-    keys = jax.random.split(jax.random.key(0), LAYERS + 1)
-    params = [
-        (jax.random.normal(k, (WIDTH, WIDTH)) / WIDTH**0.5, jnp.zeros(WIDTH))
-        for k in keys[:-1]
-    ]
-    batch = jax.random.normal(keys[-1], (ROWS, WIDTH))
-    return params, OPTIMIZER.init(params), batch
-
-
 def train(step):
-    params, state, batch = start()
+    params, state, batch = arguments(OPTIMIZER, LAYERS)
     for _ in range(10):
         params, state, value = step(params, state, batch)
     return jax.tree.map(np.asarray, params), float(value)
@@ -92,7 +83,11 @@ def test_ten_steps(name, cluster, stages, config):
     # Adam's step is the sign of a gradient that is almost zero.
     for one, other in zip(jax.tree.leaves(params), jax.tree.leaves(expected)):
         assert np.mean(np.abs(one - other)) < 2e-2 * np.mean(np.abs(other))
-    wide = jitted(cluster, stages, **config).lower(*start()).plan()
+    wide = (
+        jitted(cluster, stages, **config)
+        .lower(*arguments(OPTIMIZER, LAYERS))
+        .plan()
+    )
     kinds = ("all_reduce", "reduce_scatter")
 
     def summed(plan):

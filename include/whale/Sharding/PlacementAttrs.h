@@ -43,6 +43,17 @@ mlir::Value lookThroughTaskGraph(mlir::Value value);
 /// The results of the task graph or micro-batches that a yielded operand is.
 llvm::SmallVector<mlir::Value> resultsOfYielded(mlir::OpOperand &operand);
 
+/// The uses of a value, also outside of the task graphs that it leaves.
+llvm::SmallVector<mlir::OpOperand *> findUses(mlir::Value value);
+
+/// Returns a task graph with the body, and at first the results, of this one
+/// that yields more values; it stands before it and has its uses. What is left
+/// of this one is to be erased.
+TaskGraphOp withResults(TaskGraphOp graph, llvm::ArrayRef<mlir::Value> more);
+
+/// The bytes that a device has of a value: all where it has no placement.
+int64_t getBytesOn(mlir::Value value, DeviceId device);
+
 /// The operation that computes a value, inside of task graphs and
 /// micro-batches; null for an argument.
 mlir::Operation *findProducer(mlir::Value value);

@@ -259,20 +259,10 @@ private:
   static TaskGraphOp addResults(TaskGraphOp graph, ArrayRef<Value> leaves,
                                 IRMapping &outside,
                                 MutableArrayRef<Recomputed> found) {
-    OpBuilder builder(graph);
-    SmallVector<Type> types(graph->getResultTypes());
-    llvm::append_range(types, ValueRange(leaves).getTypes());
-    OperationState state(graph.getLoc(), graph->getName(), {}, types,
-                         graph->getAttrs());
-    state.addRegion();
-    auto more = cast<TaskGraphOp>(builder.create(state));
-    more.getBody().takeBody(graph.getBody());
-    Operation *yield = more.getYield();
-    yield->insertOperands(yield->getNumOperands(), leaves);
+    TaskGraphOp more = withResults(graph, leaves);
     unsigned count = graph->getNumResults();
     for (auto [old, result] :
          llvm::zip(graph->getResults(), more->getResults())) {
-      old.replaceAllUsesWith(result);
       for (Value leaf : leavesOf(outside, old))
         outside.map(leaf, result);
       for (Recomputed &one : found)

@@ -254,6 +254,15 @@ RecomputeForwardPass::decideOrTake(const ForwardChain &chain,
   return decision;
 }
 
+static Decision makeDecision(const Choices &choices, Again again) {
+  Decision decision;
+  decision.keptBefore = choices.getKeptBytes();
+  decision.keptBehind = again.keptBytes;
+  decision.seconds = again.seconds;
+  decision.ops = std::move(again.ops);
+  return decision;
+}
+
 FailureOr<Decision>
 RecomputeForwardPass::take(const ForwardChain &chain, const Choices &choices,
                            const Plan::Recomputed &planned) {
@@ -281,12 +290,7 @@ RecomputeForwardPass::take(const ForwardChain &chain, const Choices &choices,
       return emitPlanError(getOperation(), planned.place)
              << "decisions.recomputed: operation " << number << ", '"
              << op->getName() << "', is not needed again";
-  Decision decision;
-  decision.keptBefore = choices.getKeptBytes();
-  decision.keptBehind = again.keptBytes;
-  decision.seconds = again.seconds;
-  decision.ops = std::move(again.ops);
-  return decision;
+  return makeDecision(choices, std::move(again));
 }
 
 Decision RecomputeForwardPass::decide(const ForwardChain &chain,
@@ -308,14 +312,9 @@ Decision RecomputeForwardPass::decide(const ForwardChain &chain,
 
 Decision RecomputeForwardPass::keepNamed(const ForwardChain &chain,
                                          const Choices &choices) const {
-  Again again =
-      choices.computeBetween([&](Operation *op) { return named.contains(op); });
-  Decision decision;
-  decision.keptBefore = choices.getKeptBytes();
-  decision.keptBehind = again.keptBytes;
-  decision.seconds = again.seconds;
-  decision.ops = std::move(again.ops);
-  return decision;
+  return makeDecision(choices, choices.computeBetween([&](Operation *op) {
+    return named.contains(op);
+  }));
 }
 
 void RecomputeForwardPass::explain(const ForwardChain &chain,

@@ -73,16 +73,6 @@ static bool exchanges(TaskGraphOp backward) {
              .wasInterrupted();
 }
 
-/// What a value takes on a device, in bytes.
-static double bytesOn(Value value, int64_t device) {
-  auto type = cast<RankedTensorType>(value.getType());
-  PlacementAttr placement = getPlacement(value);
-  if (!placement)
-    return double(getTensorBytes(type));
-  auto local = getLocalType(type, placement.getValue(), device);
-  return local ? double(getTensorBytes(*local)) : 0;
-}
-
 void PipelineBytes::findWeightInputs() {
   weightInputs.resize(pipeline.getSlots().size());
   for (TaskGraphOp graph : pipeline.graphs()) {
@@ -110,7 +100,7 @@ void PipelineBytes::findWeightInputs() {
         WeightInputs &inputs = weightInputs[slot];
         int64_t device = pipeline.getSlots()[slot].devices.front();
         if (auto moves = dyn_cast<ReshardOp>(op);
-            moves && bytesOn(moves, device) < bytesOn(operand, device))
+            moves && getBytesOn(moves, device) < getBytesOn(operand, device))
           operand = moves;
         (isForward ? inputs.ofForward : inputs.ofBackward).insert(operand);
       }
@@ -136,7 +126,7 @@ void PipelineBytes::findSamples() {
 static double bytesOn(const llvm::SetVector<Value> &values, int64_t device) {
   double bytes = 0;
   for (Value value : values)
-    bytes += bytesOn(value, device);
+    bytes += double(getBytesOn(value, device));
   return bytes;
 }
 
@@ -152,7 +142,8 @@ void PipelineBytes::countSumParts() {
     int64_t slot = pipeline.getSlot(graph);
     if (slot < 0 || !isExchanged(sum))
       return 0;
-    return toBytes(bytesOn(sum, pipeline.getSlots()[slot].devices.front()));
+    return toBytes(
+        double(getBytesOn(sum, pipeline.getSlots()[slot].devices.front())));
   };
   for (const auto &[graph, cuts] :
        findGradientCuts(loop, loop.getYield(0), bytesOfTerm)) {
@@ -167,7 +158,7 @@ std::vector<double> PipelineBytes::partsOf(int64_t device, int64_t slot) const {
   SmallVector<double> all, own;
   for (Value value : samples[slot]) {
     all.push_back(value ? double(getTensorBytes(value.getType())) : 0);
-    own.push_back(value ? bytesOn(value, device) : 0);
+    own.push_back(value ? double(getBytesOn(value, device)) : 0);
   }
   double average = 0, share = 0;
   for (int64_t region : variants)

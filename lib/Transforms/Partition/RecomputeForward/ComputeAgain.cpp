@@ -128,29 +128,10 @@ public:
   Value get(Value value) const { return outside.lookup_or(value, value); }
 
 private:
-  static TaskGraphOp addResults(TaskGraphOp graph, ArrayRef<Value> values);
-
   llvm::DenseMap<Value, Value> outside;
 };
 
 } // namespace
-
-TaskGraphOp Leaving::addResults(TaskGraphOp graph, ArrayRef<Value> values) {
-  OpBuilder builder(graph);
-  SmallVector<Type> types(graph->getResultTypes());
-  llvm::append_range(types, ValueRange(values).getTypes());
-  OperationState state(graph.getLoc(), graph->getName(), {}, types,
-                       graph->getAttrs());
-  state.addRegion();
-  auto more = cast<TaskGraphOp>(builder.create(state));
-  more.getBody().takeBody(graph.getBody());
-  Operation *yield = more.getYield();
-  yield->insertOperands(yield->getNumOperands(), values);
-  for (auto [old, result] : llvm::zip(graph->getResults(), more->getResults()))
-    old.replaceAllUsesWith(result);
-  graph->erase();
-  return more;
-}
 
 void Leaving::add(const llvm::SetVector<Value> &values) {
   llvm::MapVector<Operation *, SmallVector<Value>> ofGraphs;
@@ -164,8 +145,10 @@ void Leaving::add(const llvm::SetVector<Value> &values) {
     for (Value value : leaving)
       if (!llvm::is_contained(graph.getYield()->getOperands(), value))
         missing.push_back(value);
-    if (!missing.empty())
-      graph = addResults(graph, missing);
+    if (!missing.empty()) {
+      graph = withResults(graph, missing);
+      op->erase();
+    }
     for (Value value : leaving) {
       auto yielded = graph.getYield()->getOperands();
       outside[value] =

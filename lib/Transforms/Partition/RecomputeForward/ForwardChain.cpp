@@ -73,19 +73,8 @@ ForwardChain::ForwardChain(Block &block, Attribute groups, int64_t device)
   }
   for (Operation *op : ops)
     for (Value result : op->getResults())
-      addUses(result, uses[result]);
-}
-
-void ForwardChain::addUses(Value value, Uses &uses) {
-  SmallVector<Value> values{value};
-  while (!values.empty())
-    for (OpOperand &use : values.pop_back_val().getUses()) {
-      auto yield = dyn_cast<YieldOp>(use.getOwner());
-      if (yield && isa<TaskGraphOp>(yield->getParentOp()))
-        llvm::append_range(values, resultsOfYielded(use));
-      else
-        addUser(use.getOwner(), uses);
-    }
+      for (OpOperand *use : findUses(result))
+        addUser(use->getOwner(), uses[result]);
 }
 
 void ForwardChain::addUser(Operation *user, Uses &uses) {
@@ -120,13 +109,9 @@ const ForwardChain::Uses &ForwardChain::usesOf(Value value) const {
 
 int64_t ForwardChain::bytesOf(Value value) const {
   auto [it, isNew] = bytes.try_emplace(value, 0);
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!isNew || !type)
-    return it->second;
-  PlacementAttr placement = getPlacement(value);
-  auto local = placement ? getLocalType(type, placement.getValue(), device)
-                         : std::optional(type);
-  return it->second = local ? getTensorBytes(*local) : 0;
+  if (isNew)
+    it->second = getBytesOn(value, device);
+  return it->second;
 }
 
 double ForwardChain::partOf(Operation *op) const {

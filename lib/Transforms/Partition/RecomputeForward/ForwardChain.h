@@ -67,7 +67,6 @@ public:
   bool isGatheredAgain(mlir::Operation *op) const;
 
 private:
-  void addUses(mlir::Value value, Uses &uses);
   void addUser(mlir::Operation *user, Uses &uses);
 
   mlir::Block &block;

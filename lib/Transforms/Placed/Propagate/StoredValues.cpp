@@ -30,19 +30,6 @@ static bool isView(Operation *op) {
              hlo::OptimizationBarrierOp>(op);
 }
 
-/// What uses a value, also outside of the task graphs that it leaves.
-static void findUsers(Value value, SmallVectorImpl<OpOperand *> &users) {
-  SmallVector<Value> values{value};
-  while (!values.empty())
-    for (OpOperand &use : values.pop_back_val().getUses()) {
-      auto yield = dyn_cast<YieldOp>(use.getOwner());
-      if (yield && isa<TaskGraphOp>(yield->getParentOp()))
-        llvm::append_range(values, resultsOfYielded(use));
-      else
-        users.push_back(&use);
-    }
-}
-
 /// Whether to keep what the operation reads takes more than to keep its result.
 static bool keepsMore(Operation *op) {
   int64_t bytes = 0;
@@ -90,7 +77,7 @@ bool isStored(Operation *op, const StepMeshes &meshes, bool isCheap,
     return true;
   SmallVector<OpOperand *> users;
   for (Value result : op->getResults())
-    findUsers(result, users);
+    llvm::append_range(users, findUses(result));
   // Taken where the micro-batch needs it.
   if (isa<hlo::SliceOp>(op) && llvm::all_of(users, [](OpOperand *use) {
         return isa<MicroBatchesOp>(use->getOwner());
