@@ -30,6 +30,13 @@ import suites
 import whale as wh
 
 
+# Threads of libraries wait for more work by turning in a circle before they
+# sleep, those of OpenBLAS, whose functions `jax.numpy.linalg` calls, for some
+# 30 ms. Meanwhile they take cores from the other side, or keep them awake for
+# it; each side is timed without either.
+QUIET_SECONDS = 0.05
+
+
 class Side:
     """A step as one side compiles it, with the state that it has reached."""
 
@@ -44,7 +51,8 @@ class Side:
         return jax.block_until_ready((self.state, output))
 
     def measure(self, calls: int) -> None:
-        """Keeps the least time of some calls."""
+        """Keeps the least time of some calls, once all threads sleep."""
+        time.sleep(QUIET_SECONDS)
         for _ in range(calls):
             begin = time.perf_counter()
             self.call()

@@ -27,6 +27,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -60,10 +61,12 @@ public:
 
   /// Transforms the batch.
   void run(const T *input, T *output) const {
-    // A few lines are transformed sooner than threads are asked.
-    constexpr int64_t worthThreads = 1 << 14;
-    int64_t threads =
-        shape.batch * shape.inputSize < worthThreads ? 1 : getThreadCount();
+    // Memory is read and written for some powers of two of the size at a time.
+    constexpr double powersAtOnce = 4;
+    double elements = static_cast<double>(shape.inputSize);
+    double bytes = static_cast<double>(shape.batch) * elements * 2 * sizeof(T);
+    int64_t threads = threadsFor(
+        bytes * (1 + std::log2(elements + 1) / powersAtOnce), getThreadCount());
     if (shape.lengths.size() == 1)
       return runArrays(input, output, shape.batch, threads);
     int64_t fromSize =

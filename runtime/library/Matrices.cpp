@@ -89,8 +89,9 @@ MatrixBatch::finish(std::function<void(const MatrixCall &)> body,
     throw Error(name + " takes " + std::to_string(inputBytes.size()) +
                 " inputs and gives " + std::to_string(outputBytes.size()) +
                 " results");
-  // About the multiplications for an element of the batch: of what it takes and
-  // gives, a factor for each row or column.
+  // For an element of the batch about the multiplications, of what it takes and
+  // gives a factor for each row or column; libraries do two of them in the time
+  // of a byte, and a call takes as long as some hundred bytes.
   double work = 1;
   if (!element.empty()) {
     int64_t most = *std::ranges::max_element(element);
@@ -98,19 +99,18 @@ MatrixBatch::finish(std::function<void(const MatrixCall &)> body,
     for (const auto &output : request->outputs)
       result = std::max(result, double(elementCount(output.shape)));
     double count = std::max<double>(elementCount(batch), 1);
+    constexpr double multiplicationsPerByte = 2, call = 500;
     work = double(elementCount(element)) *
-           std::max(result / count / std::max<double>(most, 1), 1.0);
+               std::max(result / count / std::max<double>(most, 1), 1.0) /
+               multiplicationsPerByte +
+           call;
   }
   return [count = elementCount(batch), work, mostThreads,
           inputBytes = inputBytes, outputBytes = outputBytes,
           body = std::move(body)](std::span<void *const> inputs,
                                   std::span<void *const> outputs) {
-    // Below some tens of microseconds waking a thread costs more than it
-    // brings.
-    constexpr double workPerThread = 1 << 15;
-    int64_t threads = std::clamp<int64_t>(
-        static_cast<int64_t>(static_cast<double>(count) * work / workPerThread),
-        1, std::min(getThreadCount(), mostThreads));
+    int64_t threads = threadsFor(static_cast<double>(count) * work,
+                                 std::min(getThreadCount(), mostThreads));
     parallelFor(count, threads, [&](int64_t begin, int64_t end) {
       MatrixCall call;
       call.inputs.resize(inputs.size());

@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 namespace whale::runtime {
@@ -152,9 +153,13 @@ void Sort::sortLine(const std::vector<Line> &lines, std::vector<int64_t> &order,
 void Sort::run(std::span<void *const> inputs,
                std::span<void *const> outputs) const {
   int64_t count = outer * inner;
-  // A few elements are sorted sooner than threads are asked.
-  constexpr int64_t worthThreads = 1 << 12;
-  int64_t threads = count * length < worthThreads ? 1 : getThreadCount();
+  // A comparison, for each power of two in a line's length, takes as long as
+  // some ten bytes.
+  constexpr double comparison = 16;
+  double elements = static_cast<double>(count * length);
+  int64_t threads = threadsFor(
+      elements * std::log2(static_cast<double>(length) + 1) * comparison,
+      getThreadCount());
   parallelFor(count, threads, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> order(length), other(length);
     std::vector<Line> lines(operands);

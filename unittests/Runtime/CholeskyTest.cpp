@@ -12,14 +12,19 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "device/cpu/Parallel.h"
 #include "library/Library.h"
+#include "library/Matrices.h"
 #include "whale/Runtime/Types.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <limits>
+#include <mutex>
 #include <random>
+#include <set>
+#include <thread>
 
 using namespace whale::runtime;
 
@@ -94,5 +99,31 @@ TEST(CholeskyTest, NamesTheMinorThatIsNotPositive) {
     EXPECT_EQ(factorize(uplo, 4, n, matrices),
               (std::vector<int32_t>{0, 4, 1, 5}));
   }
+}
+
+/// By how many threads of two a batch of n by n matrices is gone through.
+size_t threadsOfBatch(int64_t batch, int64_t n) {
+  ThreadCount two(2);
+  LibraryTensor matrices{DType::F32, {batch, n, n}};
+  LibraryRequest request{{matrices}, {matrices}, {}, {}};
+  MatrixBatch shape(request, "test");
+  shape.input<float>({n, n});
+  shape.output<float>({n, n});
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  std::vector<float> data(batch * n * n);
+  void *places[] = {data.data()};
+  shape.finish([&](const MatrixCall &) {
+    std::lock_guard lock(mutex);
+    ids.insert(std::this_thread::get_id());
+  })(places, places);
+  return ids.size();
+}
+
+TEST(CholeskyTest, OnlyBatchesThatTakeLongAreDividedAmongThreads) {
+  EXPECT_EQ(threadsOfBatch(16, 32), 1u);
+  EXPECT_EQ(threadsOfBatch(1000, 4), 1u);
+  EXPECT_EQ(threadsOfBatch(64, 64), 2u);
+  EXPECT_EQ(threadsOfBatch(10000, 4), 2u);
 }
 } // namespace

@@ -14,6 +14,7 @@
 #ifndef WHALE_RUNTIME_DEVICE_CPU_PARALLEL_H
 #define WHALE_RUNTIME_DEVICE_CPU_PARALLEL_H
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 
@@ -42,6 +43,20 @@ public:
 private:
   int64_t before;
 };
+
+/// How many of `most` threads so much work is worth, at least one. The work is
+/// given in bytes, as that of a kernel which one thread reads and writes memory
+/// with; it is the one rule for all operations and functions of a processor.
+/// Waking a thread, and waiting for the last one, takes some microseconds, and
+/// some ten where its core sleeps or does other work. So a thread is taken for
+/// each share of work that takes a few times as long.
+inline int64_t threadsFor(double work, int64_t most) {
+  // Some 50 microseconds: two threads that have less each took longer than one
+  // where anything else ran beside them, and saved hardly any time alone.
+  constexpr double workPerThread = 3 << 18;
+  double worth = std::min(work / workPerThread, static_cast<double>(most));
+  return std::max<int64_t>(1, static_cast<int64_t>(worth));
+}
 
 /// Calls `body(begin, end)` for `parts` nearly equal consecutive ranges that
 /// make up [0, count), perhaps at once; returns when all are done, with the

@@ -1,4 +1,4 @@
-//===- Work.cpp - How many threads pay ------------------------------------===//
+//===- Work.cpp - How much an operation does ------------------------------===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Work.h - How many threads pay ----------------------------*- C++ -*-===//
+//===- Work.h - How much an operation does ----------------------*- C++ -*-===//
 //
 // Part of the Whale project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,19 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one rule for the threads of an operation on a processor. Waking a thread,
-// and waiting for the last one, takes some microseconds, and on a machine that
-// does other work, too, as long as that has the core. So an operation gets a
-// thread for each share of work that takes a few times as long.
+// What `threadsFor` is asked with for an operation of a program, before it
+// runs.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef WHALE_RUNTIME_DEVICE_CPU_WORK_H
 #define WHALE_RUNTIME_DEVICE_CPU_WORK_H
 
+#include "device/cpu/Parallel.h"
 #include "program/BoundProgram.h"
-
-#include <algorithm>
 
 namespace whale::runtime {
 
@@ -29,15 +26,6 @@ double workOf(const decltype(Instruction::operation) &operation);
 double workOf(const Matmul &matmul);
 double workOf(const Convolution &convolution);
 double workOf(const Call &call);
-
-/// How many of `most` threads so much work is worth: at least one.
-inline int64_t threadsFor(double work, int64_t most) {
-  // Some 50 microseconds: two threads that have less each took longer than one
-  // where anything else ran beside them, and saved hardly any time alone.
-  constexpr double workPerThread = 3 << 18;
-  double worth = std::min(work / workPerThread, static_cast<double>(most));
-  return std::max<int64_t>(1, static_cast<int64_t>(worth));
-}
 
 } // namespace whale::runtime
 
