@@ -44,9 +44,11 @@ std::string makePlanTable(std::string_view text) {
   }
   std::string table = alignColumns(rows), collectives;
   for (const Exchange &exchange : plan.collectives)
-    collectives += (collectives.empty() ? "" : ", ") +
-                   std::to_string(exchange.count) + " " + exchange.name + " (" +
-                   describeBytes(exchange.bytes) + ")";
+    // A device that takes a part of what it has exchanges nothing.
+    if (exchange.name != "local_slice")
+      collectives += (collectives.empty() ? "" : ", ") +
+                     std::to_string(exchange.count) + " " + exchange.name +
+                     " (" + describeBytes(exchange.bytes) + ")";
   return table + "collectives of a step: " +
          (collectives.empty() ? "none" : collectives) + "\n";
 }

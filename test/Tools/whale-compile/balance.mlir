@@ -9,15 +9,15 @@
 // RUN: sed 's/1e6/30000/' %t/much.json > %t/short.json
 
 // RUN: whale-compile %s --cluster=%t/much.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=MUCH
-// MUCH: load balance of 'default': device 0: 52 of 64 samples, 0.0003{{.*}} of 1000000 bytes (fast); device 1: 12 of 64 samples
+// MUCH: load balance of 'default': device 0: 52 of 64 samples, 3{{..}} us, {{.*}} of 1.00 MB (fast); device 1: 12 of 64 samples
 
 // RUN: whale-compile %s --cluster=%t/some.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=SOME
-// SOME: load balance of 'default': device 0: 35 of 64 samples, {{.*}} of 60000 bytes (fast); device 1: 29 of 64 samples
+// SOME: load balance of 'default': device 0: 35 of 64 samples, {{.*}} of 60.0 kB (fast); device 1: 29 of 64 samples
 
 // With nothing to do it would need zeros in the place of its part of the
 // gradient, which takes more than a few samples do.
 // RUN: whale-compile %s --cluster=%t/little.json --target=none -o %t/o.whale --explain | FileCheck %s --check-prefix=LITTLE
-// LITTLE: load balance of 'default': device 0: {{[1-9]}} of 64 samples, {{.*}} of 40000 bytes (fast)
+// LITTLE: load balance of 'default': device 0: {{[1-9]}} of 64 samples, {{.*}} of 40.0 kB (fast)
 
 // RUN: not whale-compile %s --cluster=%t/short.json --target=none -o %t/o.whale 2>&1 | FileCheck %s --check-prefix=SHORT --implicit-check-not=error:
 // SHORT: error: memory: device 0 (fast) lacks 19.2 kB: it has 30.0 kB and needs 49.2 kB, 16.4 kB of them for its arguments; about {{[0-9.]+}} kB with 

@@ -6,7 +6,7 @@
 // A branch asks for as much as its longest alternative: 2 * 4 operations, not
 // 3 * 4, and 2 of the counter, in each of 5 rounds.
 
-// CHECK: load balance of 'default': device 0: 50 s,
+// CHECK: load balance of 'default': device 0: 50.0 s,
 func.func @main(%x: tensor<4xf32> {whale.batch_dim = 0 : i64}, %n: tensor<i32>)
     -> tensor<4xf32> {
   %f = whale.task_graph "default" forward strategy #whale.replicate

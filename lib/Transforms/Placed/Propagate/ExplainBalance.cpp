@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "BalanceMeshes.h"
+#include "whale/Report/TextTable.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
@@ -55,12 +55,10 @@ std::string MeshBalancer::describe(const Mesh &mesh, const MeshLoad &load,
     if (share.load == &load)
       taken.inner = share.parts.inner;
   const DeviceKind &kind = cluster.kindOf(device);
-  std::string seconds;
-  llvm::raw_string_ostream(seconds) << llvm::format("%.4g s", taken.of(work));
-  parts.push_back(seconds);
-  parts.push_back(llvm::formatv("{0} of {1} bytes ({2})",
-                                room->peakBytes(device), kind.memoryBytes,
-                                kind.name));
+  parts.push_back(describeSeconds(taken.of(work)));
+  parts.push_back(describeBytes(double(room->peakBytes(device))) + " of " +
+                  describeBytes(double(kind.memoryBytes)) + " (" + kind.name +
+                  ")");
   return llvm::join(parts, ", ");
 }
 
