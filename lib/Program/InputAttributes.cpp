@@ -104,6 +104,12 @@ LogicalResult Checker::checkFunction(func::FuncOp function) {
                << attr.getName().getValue() << "' is on @"
                << function.getSymName() << ": it belongs on an argument of "
                << "@main";
+      if (auto placement = dyn_cast<PlacementAttr>(attr.getValue()))
+        for (DeviceId device : placement.getValue().devices())
+          if (device >= devices)
+            return function.emitError("attribute '")
+                   << attr.getName().getValue() << "' names device " << device
+                   << ", the cluster has " << devices;
     }
     return success();
   };

@@ -67,8 +67,9 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-form-attention,whale-cut-task-graphs,whale-keep-received,"
        "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
-      {"placed", "whale-assign-devices,whale-propagate,whale-insert-reshards,"
-                 "whale-narrow-reductions,whale-verify-placements"},
+      {"placed", "whale-place-results,whale-assign-devices,whale-propagate,"
+                 "whale-insert-reshards,whale-narrow-reductions,"
+                 "whale-verify-placements"},
       {kPlannedLevel,
        "whale-schedule-micro-batches,"
        "whale-recompute-cheap-values,whale-recompute-forward,whale-partition,"

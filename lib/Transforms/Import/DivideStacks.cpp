@@ -24,6 +24,7 @@
 #include "DivideStacks/FindStacks.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Sharding/GivenPlacements.h"
 #include "whale/Sharding/Localize.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
@@ -371,6 +372,19 @@ private:
              makeStackPiece(main.getContext(),
                             {stack.cut[piece].begin,
                              cast<RankedTensorType>(whole), number}));
+    if (auto given =
+            dyn_cast_or_null<PlacementAttr>(list.get(kGivenPlacementAttr))) {
+      const Placement &all = given.getValue();
+      std::optional<Placement> rows;
+      // Rows are what the first dimension of the view counts.
+      if (all.rank() > 0 &&
+          all.view().front() == cast<RankedTensorType>(whole).getDimSize(0))
+        rows = takeRows(all, stack.cut[piece].begin, stack.cut[piece].end);
+      list.erase(kGivenPlacementAttr);
+      if (rows)
+        list.set(kGivenPlacementAttr,
+                 PlacementAttr::get(main.getContext(), *rows));
+    }
     return list.getDictionary(main.getContext());
   }
 

@@ -26,6 +26,7 @@
 #include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Sharding/GivenPlacements.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/CallPairing.h"
@@ -76,6 +77,11 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
     if (failed(found))
       return signalPassFailure();
     func::FuncOp main = *found;
+    if (hasGivenResults(main)) {
+      if (failed(checkUnannotated(main)))
+        signalPassFailure();
+      return;
+    }
     if (failed(insertPatternScopes(getOperation(), main)) ||
         failed(readDefault()) || failed(readPaths(main)) ||
         failed(numberTaskGraphs()))
@@ -104,6 +110,24 @@ class ImportScopes : public whale::impl::ImportScopesBase<ImportScopes> {
       if (isPythonCallback(call.getCallTargetName()))
         call->setAttr(kStrategyAttr, python);
     });
+  }
+
+  /// Where results are wanted says where everything is: scopes have nothing to
+  /// say, and a strategy that is written out contradicts it.
+  LogicalResult checkUnannotated(func::FuncOp main) {
+    ModuleOp module = getOperation();
+    if (module->hasAttr(kDefaultStrategyAttr) || strategy != "none")
+      return main.emitError("results have a '")
+             << kGivenPlacementAttr
+             << "', from which all follows: leave the strategy out";
+    WalkResult result = main.walk([&](Operation *op) {
+      if (!op->hasAttr(kStrategyAttr))
+        return WalkResult::advance();
+      op->emitError("has a strategy, and the results of @main a '")
+          << kGivenPlacementAttr << "', from which all follows";
+      return WalkResult::interrupt();
+    });
+    return failure(result.wasInterrupted());
   }
 
   LogicalResult readDefault() {

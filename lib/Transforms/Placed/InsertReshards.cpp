@@ -18,6 +18,7 @@
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
+#include "whale/Sharding/GivenPlacements.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Passes.h"
@@ -80,6 +81,7 @@ struct InsertReshardsPass : impl::InsertReshardsBase<InsertReshardsPass> {
         op->erase();
     function->walk(
         [&](Operation *op) { op->removeAttr(operandPlacementsAttrName); });
+    dropGivenPlacements(*function);
     // What sharding constraints asked for has been done.
     function->walk([&](sdy::ShardingConstraintOp op) {
       op.replaceAllUsesWith(op.getInput());
@@ -99,7 +101,7 @@ private:
     if (!given)
       return operand.getOwner()->emitError("operand #")
              << operand.getOperandNumber() << " has no placement";
-    if (sharesParameters && isStored(operand)) {
+    if (isStored(operand)) {
       gather(operand, given, wanted);
       return success();
     }
@@ -187,11 +189,12 @@ private:
     return copy->getResult(0);
   }
 
-  /// Whether replicas read a parameter that they share out, whatever formed it:
-  /// not what is cut out of one in a loop, which is gathered there.
-  static bool isStored(OpOperand &operand) {
+  /// Whether replicas read a parameter that they share out, or anybody what
+  /// another program has, whatever formed it: not what is cut out of one in a
+  /// loop, which is gathered there.
+  bool isStored(OpOperand &operand) const {
     auto graph = operand.getOwner()->getParentOfType<TaskGraphOp>();
-    if (!graph || !isa_and_nonnull<ReplicateAttr>(graph.getStrategyAttr()))
+    if (!graph)
       return false;
     Value value = lookThroughTaskGraph(operand.get());
     while (isa_and_nonnull<stablehlo::ConvertOp, stablehlo::ReshapeOp,
@@ -203,8 +206,12 @@ private:
     auto function =
         argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
                  : func::FuncOp();
-    return function &&
-           function.getArgAttr(argument.getArgNumber(), kFedByAttr) != nullptr;
+    if (!function)
+      return false;
+    return getGivenPlacement(argument) ||
+           (sharesParameters &&
+            isa_and_nonnull<ReplicateAttr>(graph.getStrategyAttr()) &&
+            function.getArgAttr(argument.getArgNumber(), kFedByAttr));
   }
 
   /// Whether replicas share out parameters.

@@ -26,6 +26,7 @@
 #include "Propagate/ShardScratch.h"
 #include "Propagate/WritePlacements.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Sharding/GivenPlacements.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/DeviceRequests.h"
@@ -84,9 +85,9 @@ public:
       if (failed(followProgram(*named.begin())))
         return failure();
     } else {
+      meshes.findArgumentMeshes();
       if (failed(layouts.followStrategies()))
         return failure();
-      meshes.findArgumentMeshes();
       if (failed(readPlan()))
         return failure();
       expectScratch();
@@ -324,6 +325,9 @@ struct PropagatePass : impl::PropagateBase<PropagatePass> {
     FailureOr<func::FuncOp> function = getMainFunction(module);
     if (failed(function))
       return signalPassFailure();
+    // whale-place-results has placed everything.
+    if (hasGivenResults(*function))
+      return;
     FailureOr<Cluster> cluster = getCluster(module);
     if (failed(cluster) || failed(Placer(*function, *cluster).run()))
       return signalPassFailure();

@@ -212,14 +212,14 @@ module attributes {whale.configs = {}} {}
 
 // -----
 
-// expected-error@+1 {{unknown attribute 'whale.batchdim' of argument 1; did you mean 'whale.batch_dim'?; an argument of a function may have whale.batch_dim, whale.fed_by, whale.donated, whale.label}}
+// expected-error@+1 {{unknown attribute 'whale.batchdim' of argument 1; did you mean 'whale.batch_dim'?; an argument of a function may have whale.batch_dim, whale.fed_by, whale.donated, whale.label, whale.given_placement}}
 func.func private @unused(%x: tensor<4xf32>, %y: tensor<4xf32> {whale.batchdim = 0}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{unknown attribute 'whale.alia' of result 0; a result of a function has no attributes of this dialect}}
+// expected-error@+1 {{unknown attribute 'whale.alia' of result 0; a result of a function may have whale.given_placement}}
 func.func @result(%x: tensor<4xf32>) -> (tensor<4xf32> {whale.alia = 0}) {
   return %x : tensor<4xf32>
 }

@@ -64,6 +64,11 @@ unsigned getWholeArgument(mlir::func::FuncOp main, unsigned argument);
 std::optional<Placement> joinPlacements(llvm::ArrayRef<int64_t> shape,
                                         llvm::ArrayRef<Placement> pieces);
 
+/// The placement of rows [begin, end) of a tensor, on the devices that have any
+/// of them; nothing where it cuts the first dimension otherwise than in rows.
+std::optional<Placement> takeRows(const Placement &placement, int64_t begin,
+                                  int64_t end);
+
 /// Placements of arguments or results of which the pieces can be joined: where
 /// they couldn't, all devices of the first piece have all.
 void makeJoinable(llvm::MutableArrayRef<Placement> placements,

@@ -86,6 +86,62 @@ def AssignDevices : Pass<"whale-assign-devices", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def PlaceResults : Pass<"whale-place-results", "::mlir::ModuleOp"> {
+  let summary = "Make results where they are wanted";
+  let description = [{
+    Where results of `@main` have a `whale.given_placement`, as those of an
+    initialization that another program takes, it decides where everything is:
+    each device computes what the parts that it is to hold are made of. An
+    operation is there once for each placement that its results are wanted in,
+    so that devices exchange nothing. What cannot be computed in parts is
+    computed whole, by each device, and dropped behind that but for its part; a
+    remark says how much that is. Results without the attribute are whole on all
+    devices. An argument that has it lies there; another one where it is wanted.
+
+    Example: two devices make four numbers each, all from the same seed.
+    ```mlir
+    #rows = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+    module {
+      whale.cluster @cluster {nodes = [{devices = [{kind = "cpu", count = 2} ]} ]}
+      func.func @main(%seed: tensor<i32>)
+          -> (tensor<8xi32> {whale.given_placement = #rows}) {
+        %0 = stablehlo.iota dim = 0 : tensor<8xi32>
+        %1 = stablehlo.broadcast_in_dim %seed, dims = []
+            : (tensor<i32>) -> tensor<8xi32>
+        %2 = stablehlo.xor %0, %1 : tensor<8xi32>
+        return %2 : tensor<8xi32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[8] split 0 (4, 4) on [0, 1]>
+    module {
+      whale.cluster @cluster
+          {nodes = [{devices = [{count = 2 : i64, kind = "cpu"} ]} ]}
+      whale.virtual_device @vd0 [[0, 1]]
+      func.func @main(%arg0: tensor<i32>
+          {whale.placement = #whale.placement<[] replicate 2 on [0, 1]>})
+          -> (tensor<8xi32> {whale.given_placement = #placement}) {
+        %0 = whale.task_graph "default" forward on @vd0 flops 8 bytes 164
+            -> tensor<8xi32> {
+          %1 = stablehlo.iota dim = 0 {whale.placements = [#placement]}
+              : tensor<8xi32>
+          %2 = stablehlo.broadcast_in_dim %arg0, dims = []
+              {whale.placements = [#placement]}
+              : (tensor<i32>) -> tensor<8xi32>
+          %3 = stablehlo.xor %1, %2 {whale.placements = [#placement]}
+              : tensor<8xi32>
+          whale.yield %3 : tensor<8xi32>
+        }
+        return %0 : tensor<8xi32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def Propagate : Pass<"whale-propagate", "::mlir::ModuleOp"> {
   let summary = "Decide where every value is placed";
   let description = [{
@@ -101,9 +157,14 @@ def Propagate : Pass<"whale-propagate", "::mlir::ModuleOp"> {
     each axis of the mesh, from the shardings of its arguments and its sharding
     constraints; all devices get equal shares.
 
+    An argument with `whale.given_placement` lies there, and what uses it
+    follows: replicas gather it where they use it, as their own parameters under
+    `zero.level`.
+
     Writes `whale.placement` on arguments, `whale.placements` and
     `whale.operand_placements` on operations; whale-insert-reshards makes the
-    differences explicit.
+    differences explicit. Where whale-place-results has placed everything, it
+    changes nothing.
 
     Example: a matrix product whose left operand carries the mini-batch, on two
     devices of speed 1 and 3.

@@ -235,6 +235,22 @@ static Fault findPlacementFault(const Site &, Attribute value) {
   return needs<PlacementAttr>(value, "a #whale.placement");
 }
 
+/// Checks where a program wants a tensor that another one has, or gives.
+static Fault findGivenPlacementFault(const Site &site, Attribute value) {
+  auto attribute = dyn_cast<PlacementAttr>(value);
+  if (!attribute)
+    return expected(value, "a #whale.placement");
+  const Placement &placement = attribute.getValue();
+  auto type = dyn_cast_or_null<RankedTensorType>(site.type);
+  if (type && !placement.isViewOf(type.getShape()))
+    return llvm::formatv(": {0} is no placement of '{1}'", placement.str(),
+                         site.type)
+        .str();
+  if (placement.isPartial() || placement.hasWindows())
+    return ": " + placement.str() + " has terms or windows";
+  return {};
+}
+
 static Fault findTypeFault(const Site &, Attribute value) {
   auto type = dyn_cast<TypeAttr>(value);
   return type && isa<RankedTensorType>(type.getValue())
@@ -387,6 +403,8 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.fed_by", kOnArgument, findFedByFault, /*isInput=*/true},
     {"whale.donated", kOnArgument, findUnitFault, /*isInput=*/true},
     {"whale.label", kOnArgument, findStringFault, /*isInput=*/true},
+    {"whale.given_placement", kOnArgument | kOnResult, findGivenPlacementFault,
+     /*isInput=*/true},
     {"whale.strategy", kOnAnyOp, findStrategyFault, /*isInput=*/true},
     {"whale.phase", kOnAnyOp, findPhaseFault, /*isInput=*/true},
     {"whale.default_strategy", kOnModule, findStrategyFault, /*isInput=*/true},

@@ -100,6 +100,48 @@ std::optional<Placement> joinPlacements(ArrayRef<int64_t> shape,
   return std::nullopt;
 }
 
+/// The rows [begin, end) of a node's box, which begin with row 0.
+static PlacementNode takeRows(const PlacementNode &node, int64_t begin,
+                              int64_t end) {
+  if (node.isLeaf())
+    return node;
+  PlacementNode taken = node;
+  taken.children.clear();
+  taken.sizes.clear();
+  int64_t start = 0;
+  for (auto [i, child] : llvm::enumerate(node.children)) {
+    bool isOfRows = node.kind == PlacementNode::Kind::Split && node.dim == 0;
+    int64_t first = begin, last = end;
+    if (isOfRows) {
+      first = std::max(begin - start, int64_t(0));
+      last = std::min(end - start, node.sizes[i]);
+      start += node.sizes[i];
+      if (first >= last)
+        continue;
+      taken.sizes.push_back(last - first);
+    } else if (node.kind == PlacementNode::Kind::Split) {
+      taken.sizes.push_back(node.sizes[i]);
+    }
+    taken.children.push_back(takeRows(child, first, last));
+  }
+  return taken;
+}
+
+std::optional<Placement> takeRows(const Placement &placement, int64_t begin,
+                                  int64_t end) {
+  if (placement.rank() == 0 || placement.hasWindows() || begin >= end ||
+      end > placement.view().front())
+    return std::nullopt;
+  Extents view(placement.view());
+  view.front() = end - begin;
+  llvm::Expected<Placement> rows =
+      Placement::create(view, takeRows(placement.root(), begin, end));
+  if (rows)
+    return *rows;
+  llvm::consumeError(rows.takeError());
+  return std::nullopt;
+}
+
 void makeJoinable(MutableArrayRef<Placement> placements,
                   llvm::function_ref<DictionaryAttr(unsigned)> attrsOf) {
   for (StackRun run : findStackRuns(placements.size(), attrsOf)) {

@@ -62,6 +62,7 @@ LogicalResult StepLayouts::followStrategies() {
   Factorization factorization(function, feeds, *rules);
   seedBatch(factorization);
   findState(factorization);
+  findGiven(factorization);
   AxisPropagation &batch = propagate(batchOptions(factorization));
   SmallVector<ParameterGroup> groups = findSplitParameters(
       function, factorization,
@@ -71,6 +72,8 @@ LogicalResult StepLayouts::followStrategies() {
                    : 1;
       },
       [&](BlockArgument argument) { return !batchSeeds.contains(argument); });
+  bool isSplit = !groups.empty();
+  leaveOutGiven(groups);
   // The search tries each piece at least twice.
   size_t most = mostTrials(function);
   joinManyGroups(groups, most / 2);
@@ -92,10 +95,10 @@ LogicalResult StepLayouts::followStrategies() {
     axes.push_back(std::move(chosen));
   else
     propagate(options);
-  if (groups.empty() && given.sums)
+  if (!isSplit && given.sums)
     return emitPlanError(module, given.sums->place)
            << "decisions.sums: no task graph is split";
-  if (!groups.empty()) {
+  if (isSplit) {
     bool areScattered = decideSums(given.sums, std::move(options));
     addToPlan(module, [&](Plan &plan) {
       plan.splits = planOf(groups, pieces);
@@ -305,6 +308,7 @@ StepLayouts::batchOptions(Factorization &factorization) {
   };
   options.seeds = batchSeeds;
   seedState(options, /*axis=*/0);
+  seedGiven(options, /*axis=*/0);
   return options;
 }
 
@@ -322,6 +326,7 @@ AxisPropagation::Options StepLayouts::innerOptions(const AxisPropagation &batch,
   options.batchChoices = &batch.getChoices();
   options.scatters = true;
   seedState(options, /*axis=*/1);
+  seedGiven(options, /*axis=*/1);
   // The mini-batch is stored in shares where a replicate TaskGraph reads it,
   // and whole where only others do.
   for (auto [value, state] : batchSeeds) {

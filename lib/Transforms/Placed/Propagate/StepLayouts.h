@@ -65,6 +65,12 @@ private:
   void seedState(AxisPropagation::Options &options, unsigned axis) const;
   llvm::LogicalResult explainState();
   void explainSums();
+  std::optional<std::array<AxisState, 2>>
+  findStates(const Mesh &mesh, mlir::Value value, const Placement &given,
+             Factorization &factorization) const;
+  void findGiven(Factorization &factorization);
+  void seedGiven(AxisPropagation::Options &options, unsigned axis) const;
+  void leaveOutGiven(llvm::SmallVectorImpl<ParameterGroup> &groups) const;
   AxisPropagation::Options commonOptions(unsigned axis, AxisCosts &costs);
   AxisState batchState(mlir::Value value, int64_t dim,
                        Factorization &factorization);
@@ -95,6 +101,8 @@ private:
   /// By axis, what is split for that, and the parameters among it.
   std::array<llvm::DenseMap<mlir::Value, AxisState>, 2> stateSeeds;
   std::array<llvm::SetVector<mlir::Value>, 2> storedParameters;
+  /// By axis, the layouts of arguments that the input says something of.
+  std::array<llvm::DenseMap<mlir::Value, AxisState>, 2> givenSeeds;
   /// The largest argument that a result feeds and that is not, and why.
   mlir::BlockArgument unshared;
   std::string whyUnshared;

@@ -21,6 +21,7 @@
 
 #include "MomentRegions.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
+#include "whale/Sharding/GivenPlacements.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/Import/StackPieces.h"
 
@@ -38,9 +39,12 @@ public:
 
   void writeArguments() {
     SmallVector<Attribute> placements;
-    for (BlockArgument argument : function.getArguments())
+    for (BlockArgument argument : function.getArguments()) {
+      PlacementAttr given = getGivenPlacement(argument);
       placements.push_back(
-          place(meshes.meshOfValue(argument), argument, std::nullopt));
+          given ? given
+                : place(meshes.meshOfValue(argument), argument, std::nullopt));
+    }
     makeJoinable(placements,
                  [&](unsigned i) { return function.getArgAttrDict(i); });
     // One by one, each would copy and hash those of all arguments.
@@ -81,9 +85,12 @@ public:
     std::optional<int64_t> moment = momentOf(op);
     SmallVector<Attribute> operands, results;
     bool isEnd = op == function.front().getTerminator();
-    for (OpOperand &operand : op->getOpOperands())
+    for (OpOperand &operand : op->getOpOperands()) {
+      PlacementAttr given = isEnd ? givenOfFed(operand) : PlacementAttr();
       operands.push_back(
-          place(isEnd ? meshOfResult(operand) : mesh, operand, moment));
+          given ? given
+                : place(isEnd ? meshOfResult(operand) : mesh, operand, moment));
+    }
     if (isEnd)
       makeJoinable(operands,
                    [&](unsigned i) { return function.getResultAttrDict(i); });
@@ -148,6 +155,13 @@ private:
     int64_t fed = layouts.getFeeds()[operand.getOperandNumber()];
     return meshes.meshOfValue(fed >= 0 ? Value(function.getArgument(fed))
                                        : operand.get());
+  }
+
+  /// Where the argument lies that a result feeds, if the input says so.
+  PlacementAttr givenOfFed(OpOperand &operand) const {
+    int64_t fed = layouts.getFeeds()[operand.getOperandNumber()];
+    return fed >= 0 ? getGivenPlacement(function.getArgument(fed))
+                    : PlacementAttr();
   }
 
   /// Where a value is made.
