@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from whale import clusters, compiler, config, strategies
 from whale.answers import StepAnswers
 from whale.arguments import Argument
 from whale.array import array_class
+from whale.likes import LikeOption
 from whale.lowering import Lowered, lower
 from whale.options import Options
 from whale.parameters import Argnames, Argnums, Parameter, Parameters, listed
@@ -46,6 +48,8 @@ def jit(
     feedback: Mapping[int, int] | None = None,
     own_ranks: bool = False,
     plan: compiler.PlanLike | None = None,
+    in_like: LikeOption = None,
+    out_like: LikeOption = None,
 ) -> Any:
     """Compiles a training step for a cluster, as `jax.jit` does for a device.
 
@@ -80,6 +84,14 @@ def jit(
         plan: what is carried out in place of what would be decided: a plan
             (``step.plan``, ``wh.explain``, edited or not), or the path of a
             file that has one. docs/planner.md shows it.
+        in_like: a step that has run or was lowered, or ``step.lower(...)``.
+            Arguments that are of the tree, shapes and dtypes of its state are
+            read where that step has them, and nothing is moved between the
+            two. Where several could be meant, ``(step, {argument: argument
+            of the step})`` says which, or ``(step, argument)`` where there is
+            one.
+        out_like: the same of results, as of an initialization. Each rank makes
+            its part of them, by no strategy: no device holds the whole state.
 
     Returns:
         A function that takes and returns what `function` does. Its
@@ -101,6 +113,8 @@ def jit(
         feedback,
         own_ranks,
         plan,
+        in_like,
+        out_like,
     )
     if function is None:
         return functools.partial(Jit, options=options)
@@ -153,6 +167,7 @@ class Jit(StepAnswers):
         self._in_axes = options.in_axes
         self._programs: dict[Any, Program] = {}
         self._last: Program | None = None
+        self._lowered: weakref.ref[Lowered] | None = None
         # Those of the last calls, of different kinds, where none is static.
         self._has_static = bool(self._static or self._static_names)
         self._known: list[_Known] = []
@@ -160,7 +175,7 @@ class Jit(StepAnswers):
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the step, compiled first if its signature is new."""
-        settings = _settings()
+        settings = self._settings()
         if not self._has_static:
             leaves, tree = jax.tree.flatten((args, kwargs))
             for known in self._known:
@@ -181,7 +196,9 @@ class Jit(StepAnswers):
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lowers the step for arrays or `jax.ShapeDtypeStruct`."""
         call = self._bind(args, kwargs)
-        return self._lower(call)
+        lowered = self._lower(call)
+        self._lowered = weakref.ref(lowered)
+        return lowered
 
     def replace_function(
         self, change: Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -193,11 +210,37 @@ class Jit(StepAnswers):
         """What the last call ran."""
         return self._last
 
+    def known_program(self) -> Program:
+        """What the last call ran, or what was lowered or compiled alone."""
+        if self._last is not None:
+            return self._last
+        lowered = self._lowered() if self._lowered is not None else None
+        if lowered is not None:
+            return lowered.program()
+        if len(self._programs) == 1:
+            return next(iter(self._programs.values()))
+        name = getattr(self, "__name__", "step")
+        raise ValueError(
+            f"{name!r} has {len(self._programs) or 'no'} programs"
+            f"{'' if self._programs else ' yet'}, and what state it takes "
+            f"depends on shapes: call it first, or give {name}.lower(...) in "
+            "its place, whose arguments may be jax.ShapeDtypeStruct, as "
+            "jax.eval_shape(init, key) gives them"
+        )
+
+    def cluster_of_programs(self) -> clusters.ClusterLike | None:
+        """What it is compiled for."""
+        return self._options.cluster_of_programs
+
+    def of_name(self, name: str) -> Parameter:
+        """The argument that a name gives."""
+        return self._parameters.of_name(name)
+
     def __repr__(self) -> str:
         count = len(self._programs)
         return (
             f"<wh.jit of {getattr(self, '__name__', self._function)!r} for "
-            f"{clusters.described(self._options.cluster)}: {count} "
+            f"{clusters.described(self.cluster_of_programs())}: {count} "
             f"{'program' if count == 1 else 'programs'}>"
         )
 
@@ -205,6 +248,13 @@ class Jit(StepAnswers):
         if instance is None:
             return self
         return functools.partial(self, instance)
+
+    def _settings(self) -> tuple[Any, ...]:
+        """What a program is compiled for besides its arguments."""
+        likes = self._options.likes
+        if not likes:
+            return _settings()
+        return (*_settings(), *(like.program() for like in likes))
 
     def _lower(self, call: _Call) -> Lowered:
         arguments = self._arguments(call)
@@ -226,7 +276,7 @@ class Jit(StepAnswers):
             arguments,
             call.tree,
             self._options,
-            _Owner(self, (call.key, _settings())),
+            _Owner(self, (call.key, self._settings())),
         )
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
@@ -408,7 +458,7 @@ class _Owner:
     key: Any
 
     def of_name(self, name: str) -> Parameter:
-        return self.jit._parameters.of_name(name)
+        return self.jit.of_name(name)
 
     def find(self) -> Program | None:
         """What has been compiled for it."""

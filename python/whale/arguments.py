@@ -19,3 +19,5 @@ class Argument:
     parameter: Parameter
     donated: bool
     batch_dim: int | None
+    # Where another program has it, as the compiler reads it.
+    place: str | None = None

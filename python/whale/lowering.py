@@ -10,15 +10,15 @@ is read.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import jax
 from jax.extend import source_info_util
-from jax.interpreters import mlir
 
 from whale import (
     batches,
@@ -27,13 +27,14 @@ from whale import (
     clusters,
     compiler,
     compiling,
-    config,
     distributed,
     files,
+    likes,
     nesting,
     strategies,
     waste,
 )
+from whale.annotations import annotate
 from whale.arguments import Argument
 from whale.callbacks import Callback
 from whale.feedback import find_feedback
@@ -44,8 +45,6 @@ from whale.plan import Plan
 from whale.program import Program
 from whale.signature import Leaf, Signature
 from whale.tracebacks import api_boundary
-
-ir = mlir.ir
 
 # The call stacks in locations are those of the user's code.
 source_info_util.register_exclusion(os.path.dirname(__file__))
@@ -88,7 +87,8 @@ class Lowered:
         """
         self._text = text
         self._signature = signature
-        self._cluster = options.cluster
+        self._cluster = options.cluster_of_programs
+        self._follows_results = options.out_like is not None
         self._target = options.target or "cpu"
         self._says_target = options.target is not None
         self._own_ranks = options.own_ranks
@@ -151,6 +151,18 @@ class Lowered:
             )
         return self._compile(os.fspath(dump_phases_to or ""), what)
 
+    def known_program(self) -> Program:
+        """The same as `program`, for those that ask a step for it."""
+        return self.program()
+
+    def cluster_of_programs(self) -> clusters.ClusterLike | None:
+        """What it is compiled for."""
+        return self._cluster
+
+    def of_name(self, name: str) -> Parameter:
+        """The argument that a name gives."""
+        return self._owner.of_name(name)
+
     def program(self) -> Program:
         """The step compiled without further options, once."""
         if self._program is None:
@@ -203,6 +215,9 @@ class Lowered:
         target: str,
         state: Sequence[bool] | None = None,
     ) -> None:
+        # An initialization has no mini-batch to share out.
+        if self._follows_results:
+            return
         is_assumed = target == "cpu" and not self._says_target
         waste.check_plan(plan, self._arguments, cluster, is_assumed, state)
 
@@ -457,7 +472,8 @@ def lower(
     )
     waste.check_donated(arguments, signature.results)
     module = lowered.compiler_ir("stablehlo")
-    text = _annotate(module, arguments, fed_by, settings)
+    arguments, places = _places(options, arguments, signature)
+    text = annotate(module, arguments, fed_by, settings, places)
     return Lowered(
         text,
         signature,
@@ -466,6 +482,38 @@ def lower(
         owner,
         callbacks.functions_of(lowered, text),
     )
+
+
+def _places(
+    options: Options, arguments: Sequence[Argument], signature: Signature
+) -> tuple[Sequence[Argument], list[str | None] | None]:
+    """The arguments, and places for the results, with those of other steps.
+
+    Raises:
+        ValueError: where these have nothing in common, or another cluster.
+    """
+    results = None
+    assert signature.in_tree is not None and signature.out_tree is not None
+    for like in options.likes:
+        if options.cluster_of_programs is not None:
+            like.check_cluster(options.cluster_of_programs)
+        if like.option == "out_like":
+            results = likes.result_places(
+                like, signature.out_tree, signature.results
+            )
+            continue
+        found = likes.argument_places(
+            like,
+            signature.in_tree,
+            signature.arguments,
+            [a.parameter for a in arguments],
+            [a.batch_dim is None and not a.aval.weak_type for a in arguments],
+        )
+        arguments = [
+            dataclasses.replace(argument, place=place)
+            for argument, place in zip(arguments, found)
+        ]
+    return arguments, results
 
 
 def _check_batch(arguments: Sequence[Argument]) -> None:
@@ -485,109 +533,3 @@ def _check_batch(arguments: Sequence[Argument]) -> None:
                 f"{size} in {argument.label}; what carries none is left out by "
                 "in_axes, as None"
             )
-
-
-def _annotate(
-    module: ir.Module,
-    arguments: Sequence[Argument],
-    fed_by: Mapping[int, int],
-    settings: Sequence[strategies.Setting],
-) -> str:
-    """The module's text with what the frontend adds to it."""
-    # JAX may hand out the module again, so the attributes go onto a copy.
-    with module.context as context, ir.Location.unknown():
-        unregistered = context.allow_unregistered_dialects
-        context.allow_unregistered_dialects = True
-        try:
-            copy = module.operation.clone()
-            strategy = strategies.used_default()
-            if strategy is not None:
-                copy.attributes["whale.default_strategy"] = ir.Attribute.parse(
-                    strategy.attribute()
-                )
-            keys = config.current().nested()
-            micro_batches = _only(
-                [s.num_micro_batch for s in settings]
-                + [keys.get("num_micro_batch")],
-                "numbers of micro-batches (wh.pipeline, Config)",
-            )
-            if micro_batches is not None:
-                keys["num_micro_batch"] = micro_batches
-            if jax.config.jax_debug_nans:  # type: ignore[attr-defined]
-                keys.setdefault("debug_nans", True)
-            if keys:
-                copy.attributes["whale.config"] = _attribute(keys)
-            virtual_devices = _only(
-                [s.virtual_devices or None for s in settings],
-                "lists of virtual devices (wh.cluster)",
-            )
-            if virtual_devices is not None:
-                copy.attributes["whale.virtual_devices"] = ir.ArrayAttr.get(
-                    [ir.DenseI64ArrayAttr.get(v) for v in virtual_devices]
-                )
-            patterns = _only(
-                [s.patterns or None for s in settings],
-                "sets of strategies by names (wh.scopes)",
-            )
-            if patterns is not None:
-                copy.attributes["whale.scopes"] = ir.DictAttr.get(
-                    {name: ir.Attribute.parse(at) for name, at in patterns}
-                )
-            main = next(
-                operation
-                for operation in copy.regions[0].blocks[0].operations
-                if operation.attributes["sym_name"].value == "main"
-            )
-            # Those of ordered effects come first, as arguments and as results.
-            given = list(main.arg_attrs) if arguments else []
-            tokens = [old for old in given if "jax.token" in old]
-            if arguments:
-                main.arg_attrs = tokens + [
-                    _argument_attribute(
-                        old, argument, fed_by.get(index), len(tokens)
-                    )
-                    for index, (old, argument) in enumerate(
-                        zip(given[len(tokens) :], arguments, strict=True)
-                    )
-                ]
-            return str(copy.get_asm(enable_debug_info=True))
-        finally:
-            context.allow_unregistered_dialects = unregistered
-
-
-def _only(values: Sequence[Any], what: str) -> Any:
-    """The one value that is given, or None; a step cannot have two."""
-    given = list(dict.fromkeys(v for v in values if v is not None))
-    if len(given) > 1:
-        raise ValueError(
-            f"a step has two {what}: {given[0]} and {given[1]}; leave one out"
-        )
-    return given[0] if given else None
-
-
-def _argument_attribute(
-    old: ir.DictAttr, argument: Argument, fed_by: int | None, tokens: int
-) -> ir.DictAttr:
-    attributes: dict[str, Any] = {
-        named.name: named.attr
-        for named in old  # type: ignore[attr-defined]
-    }
-    if argument.batch_dim is not None:
-        attributes["whale.batch_dim"] = _attribute(argument.batch_dim)
-    if fed_by is not None:
-        attributes["whale.fed_by"] = _attribute(tokens + fed_by)
-    if argument.donated:
-        attributes["whale.donated"] = ir.UnitAttr.get()
-    return ir.DictAttr.get(attributes)
-
-
-def _attribute(value: Any) -> ir.Attribute:
-    if isinstance(value, bool):
-        return ir.BoolAttr.get(value)
-    if isinstance(value, int):
-        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-    if isinstance(value, str):
-        return ir.StringAttr.get(value)
-    return ir.DictAttr.get(
-        {key: _attribute(inner) for key, inner in value.items()}
-    )

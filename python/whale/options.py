@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from whale import clusters, compiler
+from whale.likes import Like, LikeOption
 from whale.parameters import Argnames, Argnums
+from whale.program import Program
 
 TARGETS = ("cpu", "cuda", "none")
 
@@ -33,6 +36,8 @@ class Options:
     feedback: Mapping[int, int] | None
     own_ranks: bool
     plan: compiler.PlanLike | None
+    in_like: LikeOption = None
+    out_like: LikeOption = None
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target not in TARGETS:
@@ -66,6 +71,32 @@ class Options:
                 "feedback: expected a dictionary, result numbers by argument "
                 f"numbers, not {self.feedback!r}"
             )
+
+        for like in self.likes:
+            if like.option == "out_like" and self.plan is not None:
+                raise ValueError(
+                    "give out_like or plan, not both: where results are wanted "
+                    "decides all that a plan could"
+                )
+
+    @functools.cached_property
+    def likes(self) -> tuple[Like, ...]:
+        """The steps that this one has tensors in common with."""
+        given = (
+            Like.of("in_like", self.in_like),
+            Like.of("out_like", self.out_like),
+        )
+        return tuple(like for like in given if like is not None)
+
+    @property
+    def cluster_of_programs(self) -> clusters.ClusterLike | None:
+        """The given cluster, or that of the steps in whose place it is."""
+        if self.cluster is not None:
+            return self.cluster
+        for like in self.likes:
+            if not isinstance(like.step, Program):
+                return like.step.cluster_of_programs()
+        return None
 
     @property
     def infers_batch(self) -> bool:
