@@ -6,9 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In the value of each group the dimension that is cut becomes three: nodes,
+// In the value of each group a dimension that is cut becomes three: nodes,
 // members of a node, and a part. Groups are side by side in a dimension in
 // front of all.
+//
+// An all-to-all first brings together in each node, on the device of the same
+// place as theirs, what the node has for the devices of a place in all nodes;
+// then devices of a place exchange that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +20,8 @@
 #include "whale/Placement/GroupGather.h"
 
 #include "llvm/ADT/DenseSet.h"
+
+#include <map>
 
 using namespace whale;
 
@@ -43,24 +49,26 @@ struct GatherGroup {
 };
 } // namespace
 
-/// Finds out of how many nodes the members are. False unless those of a node
+/// Finds out of how many nodes members are. nullopt unless those of a node
 /// follow one another, equally many of each and more than one.
-static bool findNodes(GatherGroup &group, const Topology &topology) {
+static std::optional<int64_t> countNodes(llvm::ArrayRef<DeviceId> members,
+                                         const Topology &topology) {
   llvm::DenseSet<unsigned> seen;
   std::vector<int64_t> counts;
   std::optional<unsigned> last;
-  for (DeviceId device : group.members) {
+  for (DeviceId device : members) {
     unsigned node = topology.nodeOf(device);
     if (node != last) {
       if (!seen.insert(node).second)
-        return false;
+        return std::nullopt;
       counts.push_back(0);
     }
     ++counts.back();
     last = node;
   }
-  group.nodes = int64_t(counts.size());
-  return group.nodes > 1 && counts.front() > 1 && llvm::all_equal(counts);
+  if (counts.size() < 2 || counts.front() < 2 || !llvm::all_equal(counts))
+    return std::nullopt;
+  return int64_t(counts.size());
 }
 
 /// Places what each group has, which `make` says of its members.
@@ -85,16 +93,179 @@ static std::vector<std::vector<DeviceId>> matesOf(const GatherGroup &group) {
   return mates;
 }
 
-/// By node.
-static std::vector<std::vector<DeviceId>> nodesOf(const GatherGroup &group) {
-  std::vector<std::vector<DeviceId>> nodes(group.nodes);
-  for (size_t i = 0; i < group.members.size(); ++i)
-    nodes[i / group.inNode()].push_back(group.members[i]);
+/// By node, of which there are so many.
+static std::vector<std::vector<DeviceId>>
+nodesOf(llvm::ArrayRef<DeviceId> members, int64_t count) {
+  std::vector<std::vector<DeviceId>> nodes(count);
+  size_t inNode = members.size() / count;
+  for (size_t i = 0; i < members.size(); ++i)
+    nodes[i / inNode].push_back(members[i]);
   return nodes;
 }
 
+//===----------------------------------------------------------------------===//
+// Exchanging
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A group's members, in the order of their parts before and after, and what
+/// they are parts of.
+struct ExchangeGroup {
+  std::vector<DeviceId> members;
+  Extents extents;
+  /// The dimensions that are cut before and after.
+  size_t from = 0, to = 0;
+  int64_t nodes = 1;
+
+  bool isLike(const ExchangeGroup &other) const {
+    return members.size() == other.members.size() && extents == other.extents &&
+           from == other.from && to == other.to && nodes == other.nodes;
+  }
+  int64_t inNode() const { return int64_t(members.size()) / nodes; }
+  /// The dimensions of the nodes among which one is cut, in the view; that of
+  /// the members in a node is the next one.
+  int64_t dimOf(size_t cut) const {
+    return 1 + int64_t(cut) + 2 * int64_t(cut > std::min(from, to));
+  }
+  /// Of `groups` such groups, or of what a device holds between the two steps.
+  Extents view(int64_t groups, bool held = false) const {
+    Extents result = {groups};
+    auto count = int64_t(members.size());
+    for (size_t dim = 0; dim < extents.size(); ++dim) {
+      if (dim == from)
+        llvm::append_range(
+            result, Extents{held ? 1 : nodes, inNode(), extents[dim] / count});
+      else if (dim == to)
+        llvm::append_range(
+            result, Extents{nodes, held ? 1 : inNode(), extents[dim] / count});
+      else
+        result.push_back(extents[dim]);
+    }
+    return result;
+  }
+};
+} // namespace
+
+/// Finds the one dimension in which boxes of equal size are side by side and
+/// fill `extents`, from `start` on, and the device of each in order.
+static std::optional<size_t> findCut(llvm::ArrayRef<DeviceId> devices,
+                                     const Placement &placement,
+                                     llvm::ArrayRef<int64_t> start,
+                                     llvm::ArrayRef<int64_t> extents,
+                                     std::vector<DeviceId> &members) {
+  auto count = int64_t(devices.size());
+  std::optional<size_t> cut;
+  std::map<int64_t, DeviceId> byStart;
+  for (DeviceId device : devices) {
+    std::optional<Box> box = placement.box(device);
+    if (!box)
+      return std::nullopt;
+    for (size_t dim = 0; dim < extents.size(); ++dim) {
+      if (box->start[dim] == start[dim] && box->size[dim] == extents[dim])
+        continue;
+      if (cut.value_or(dim) != dim || box->size[dim] * count != extents[dim])
+        return std::nullopt;
+      cut = dim;
+    }
+    if (!cut)
+      return std::nullopt;
+    byStart[box->start[*cut]] = device;
+  }
+  auto ordered = llvm::make_second_range(byStart);
+  members.assign(ordered.begin(), ordered.end());
+  return int64_t(members.size()) == count ? cut : std::nullopt;
+}
+
+/// Reads what one group exchanges.
+static std::optional<ExchangeGroup>
+readExchange(llvm::ArrayRef<DeviceId> devices, const Step &step,
+             const Topology &topology) {
+  std::optional<Box> all = step.from.box(devices.front());
+  if (!all)
+    return std::nullopt;
+  Extents end = all->start;
+  for (size_t dim = 0; dim < end.size(); ++dim)
+    end[dim] += all->size[dim];
+  for (DeviceId device : devices.drop_front()) {
+    std::optional<Box> box = step.from.box(device);
+    if (!box)
+      return std::nullopt;
+    for (size_t dim = 0; dim < end.size(); ++dim) {
+      end[dim] = std::max(end[dim], box->start[dim] + box->size[dim]);
+      all->start[dim] = std::min(all->start[dim], box->start[dim]);
+    }
+  }
+  ExchangeGroup group;
+  for (size_t dim = 0; dim < end.size(); ++dim)
+    group.extents.push_back(end[dim] - all->start[dim]);
+  if (volumeOf(group.extents) == 0)
+    return std::nullopt;
+  std::vector<DeviceId> after;
+  std::optional<size_t> from = findCut(devices, step.from, all->start,
+                                       group.extents, group.members),
+                        to = findCut(devices, step.to, all->start,
+                                     group.extents, after);
+  if (!from || !to || from == to || group.members != after)
+    return std::nullopt;
+  std::optional<int64_t> nodes = countNodes(group.members, topology);
+  if (!nodes)
+    return std::nullopt;
+  group.from = *from;
+  group.to = *to;
+  group.nodes = *nodes;
+  return group;
+}
+
+static std::optional<NodeDivision> divideExchange(const Step &step,
+                                                  const Topology &topology) {
+  if (step.from.view() != step.to.view())
+    return std::nullopt;
+  std::vector<ExchangeGroup> all;
+  llvm::DenseSet<DeviceId> grouped;
+  for (llvm::ArrayRef<DeviceId> devices : whale::groups(step, topology)) {
+    std::optional<ExchangeGroup> group = readExchange(devices, step, topology);
+    if (!group || (!all.empty() && !group->isLike(all.front())))
+      return std::nullopt;
+    all.push_back(std::move(*group));
+    grouped.insert_range(devices);
+  }
+  auto isGrouped = [&](DeviceId device) { return grouped.contains(device); };
+  if (all.empty() || !llvm::all_of(step.from.devices(), isGrouped) ||
+      !llvm::all_of(step.to.devices(), isGrouped))
+    return std::nullopt;
+  const ExchangeGroup &first = all.front();
+  Extents view = first.view(int64_t(all.size()));
+  Extents nodeOnes(first.nodes, 1), ones(first.inNode(), 1),
+      groupOnes(all.size(), 1);
+  // Nodes have parts of one dimension, and their members of another.
+  auto place = [&](int64_t byNode, int64_t inNode) {
+    std::vector<Node> roots;
+    for (const ExchangeGroup &group : all) {
+      std::vector<Node> nodes;
+      for (const std::vector<DeviceId> &members :
+           nodesOf(group.members, group.nodes))
+        nodes.push_back(Node::split(inNode, ones, members));
+      roots.push_back(Node::split(byNode, nodeOnes, std::move(nodes)));
+    }
+    return Placement::get(view, roots.size() == 1
+                                    ? std::move(roots.front())
+                                    : Node::split(0, groupOnes, roots));
+  };
+  int64_t from = first.dimOf(first.from), to = first.dimOf(first.to);
+  Placement between = place(from, to + 1);
+  return NodeDivision{{StepKind::AllToAll, place(from, from + 1), between},
+                      {StepKind::AllToAll, between, place(to, to + 1)},
+                      first.view(1, /*held=*/true)};
+}
+
+//===----------------------------------------------------------------------===//
+// Gathering and scattering
+//===----------------------------------------------------------------------===//
+
 std::optional<NodeDivision> whale::divideByNode(const Step &step,
                                                 const Topology &topology) {
+  if (step.kind == StepKind::AllToAll)
+    return divideExchange(step, topology);
   bool gathers = step.kind == StepKind::AllGather;
   std::optional<GroupGather> gather = GroupGather::of(step, topology);
   if (!gather)
@@ -103,15 +274,18 @@ std::optional<NodeDivision> whale::divideByNode(const Step &step,
   for (const std::vector<DeviceId> &members : gather->groups) {
     GatherGroup &group = groups.emplace_back(
         GatherGroup{members, gather->before, gather->after, gather->part});
-    if (!findNodes(group, topology) || group.nodes != groups.front().nodes)
+    std::optional<int64_t> nodes = countNodes(members, topology);
+    if (!nodes || (groups.size() > 1 && *nodes != groups.front().nodes))
       return std::nullopt;
+    group.nodes = *nodes;
   }
 
   const GatherGroup &first = groups.front();
   Extents ones(first.inNode(), 1), nodeOnes(first.nodes, 1);
   Placement divided = place(groups, [&](const GatherGroup &group) {
     std::vector<Node> nodes;
-    for (const std::vector<DeviceId> &members : nodesOf(group))
+    for (const std::vector<DeviceId> &members :
+         nodesOf(group.members, group.nodes))
       nodes.push_back(Node::split(group.placesDim(), ones, members));
     return Node::split(group.nodesDim(), nodeOnes, std::move(nodes));
   });
@@ -134,7 +308,8 @@ std::optional<NodeDivision> whale::divideByNode(const Step &step,
   });
   Placement between = place(groups, [&](const GatherGroup &group) {
     std::vector<Node> nodes;
-    for (const std::vector<DeviceId> &members : nodesOf(group))
+    for (const std::vector<DeviceId> &members :
+         nodesOf(group.members, group.nodes))
       nodes.push_back(Node::split(group.placesDim(), ones, members));
     return Node::partial(gather->reduction, std::move(nodes));
   });

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include <cstdlib>
 #include <map>
+#include <set>
 
 using namespace llvm;
 using namespace whale;
@@ -250,18 +251,20 @@ std::optional<std::string> checkDivided(const Step &step,
                      topology);
 }
 
-/// How many all-gathers and reduce-scatters were divided by node.
-int dividedGathers = 0;
+/// How many all-gathers and reduce-scatters, and all-to-alls, were divided by
+/// node.
+int dividedGathers = 0, dividedExchanges = 0;
 
-/// What is wrong with an all-gather or a reduce-scatter that is divided by
-/// node, of these shards; nullopt if nothing is, or it can't be.
+/// What is wrong with an all-gather, a reduce-scatter or an all-to-all that is
+/// divided by node, of these shards; nullopt if nothing is, or it can't be.
 std::optional<std::string> checkDividedGather(const Step &step,
                                               const Topology &topology,
                                               const Shards &shards) {
   std::optional<NodeDivision> division = divideByNode(step, topology);
   if (!division)
     return std::nullopt;
-  ++dividedGathers;
+  bool isExchange = step.kind == StepKind::AllToAll;
+  ++(isExchange ? dividedExchanges : dividedGathers);
   CellTable first = cells(division->first, topology),
             second = cells(division->second, topology),
             whole = cells(step, topology);
@@ -273,17 +276,32 @@ std::optional<std::string> checkDividedGather(const Step &step,
   for (auto &[device, values] : execute(whole, shards))
     if (divided[device] != values)
       return "another result where it is divided by node";
-  // Between nodes each byte goes to one device of a node.
+  // Between nodes each byte goes to one device of a node, or as many do in
+  // fewer messages: each device sends one to each other node.
   auto between = [&](const CellTable &table) {
-    int64_t elements = 0;
+    std::pair<int64_t, std::set<std::pair<DeviceId, DeviceId>>> result;
     for (const Receiver &receiver : table.receivers)
       for (const Cell &cell : receiver.cells)
         for (const Contribution &from : cell.contributions)
-          if (topology.nodeOf(from.peer) != topology.nodeOf(receiver.device))
-            elements += cell.box.volume();
-    return elements;
+          if (topology.nodeOf(from.peer) != topology.nodeOf(receiver.device)) {
+            result.first += cell.box.volume();
+            result.second.insert({from.peer, receiver.device});
+          }
+    return result;
   };
-  if (between(first) + between(second) >= between(whole))
+  auto [all, messages] = between(whole);
+  if (isExchange) {
+    auto [crossed, fewer] = between(second);
+    std::map<unsigned, int64_t> inNode;
+    for (DeviceId device : groups(step, topology).front())
+      ++inNode[topology.nodeOf(device)];
+    auto places = int64_t(inNode.begin()->second);
+    if (between(first).first != 0 || crossed != all ||
+        int64_t(fewer.size()) * places != int64_t(messages.size()))
+      return "other elements or messages between nodes where it is divided";
+    return std::nullopt;
+  }
+  if (between(first).first + between(second).first >= all)
     return "no fewer elements between nodes where it is divided";
   return std::nullopt;
 }
@@ -313,7 +331,7 @@ std::string check(const Case &drawn, RandomPlacement &random,
       if (auto message = checkDivided(step, drawn.topology))
         return *message;
     if (step.kind == StepKind::AllGather ||
-        step.kind == StepKind::ReduceScatter)
+        step.kind == StepKind::ReduceScatter || step.kind == StepKind::AllToAll)
       if (auto message = checkDividedGather(step, drawn.topology, shards))
         return *message;
     int64_t pieces = piecesOfDifferentBoxes(step, table);
@@ -396,6 +414,7 @@ TEST(ResolverProperty, EveryResolutionIsRight) {
   }
   RecordProperty("divided by node", dividedGathers);
   EXPECT_GE(dividedGathers, count / 10000);
+  RecordProperty("exchanged by node", dividedExchanges);
 }
 
 /// Changes one row; false if the change means nothing.

@@ -19,10 +19,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "whale/Placement/DivideByNode.h"
 #include "whale/Placement/GroupReduction.h"
 #include "whale/Placement/Oracle.h"
 #include "gtest/gtest.h"
 #include <chrono>
+#include <set>
 
 using namespace llvm;
 using namespace whale;
@@ -225,6 +227,104 @@ TEST(GroupReduction, DividesByNode) {
   EXPECT_FALSE(
       reductionOf("[2] split 0 (1, 1) {partial sum 2 on [0, 1], on [2]}",
                   "[2] split 0 (1, 1) {replicate 2 on [0, 1], on [2]}"));
+}
+
+/// Elements that leave the first node, and messages that do.
+std::pair<int64_t, int64_t> countLeaving(const Step &step,
+                                         const Topology &topology) {
+  int64_t elements = 0;
+  std::set<std::pair<DeviceId, DeviceId>> messages;
+  for (const Receiver &receiver : cells(step, topology).receivers)
+    for (const Cell &cell : receiver.cells)
+      for (const Contribution &from : cell.contributions)
+        if (topology.nodeOf(from.peer) == 0 &&
+            topology.nodeOf(receiver.device) != 0) {
+          elements += cell.box.volume();
+          messages.insert({from.peer, receiver.device});
+        }
+  return {elements, int64_t(messages.size())};
+}
+
+TEST(DivideByNode, LeavesNodesAsOftenAsItMust) {
+  for (auto [nodes, inNode] :
+       {std::pair<int64_t, int64_t>{2, 8}, {4, 8}, {16, 8}, {3, 2}}) {
+    int64_t count = nodes * inNode, all = count * count;
+    Topology topology;
+    std::vector<DeviceId> devices;
+    for (int64_t i = 0; i < count; ++i) {
+      topology.node.push_back(unsigned(i / inNode));
+      devices.push_back(i);
+    }
+    Placement whole = Placement::replicated({count, count}, devices),
+              terms =
+                  Placement::partial({count, count}, Reduction::Sum, devices),
+              rows = Placement::split({count, count}, 0, Extents(count, 1),
+                                      devices),
+              columns = Placement::split({count, count}, 1, Extents(count, 1),
+                                         devices);
+    auto divide = [&](StepKind kind, const Placement &from,
+                      const Placement &to) {
+      std::optional<NodeDivision> division =
+          divideByNode({kind, from, to}, topology);
+      EXPECT_TRUE(division);
+      EXPECT_EQ(verifySteps({division->first, division->second},
+                            division->first.from, division->second.to,
+                            topology),
+                std::nullopt);
+      return *division;
+    };
+    // Each other node gets what this one has, once.
+    NodeDivision gather = divide(StepKind::AllGather, rows, whole);
+    EXPECT_EQ(countLeaving(gather.first, topology).first,
+              all / nodes * (nodes - 1));
+    EXPECT_EQ(countLeaving(gather.second, topology).first, 0);
+    NodeDivision scatter = divide(StepKind::ReduceScatter, terms, rows);
+    EXPECT_EQ(countLeaving(scatter.first, topology).first, 0);
+    EXPECT_EQ(countLeaving(scatter.second, topology).first,
+              all / nodes * (nodes - 1));
+    // An all-reduce is both, of parts in each place of a node.
+    auto reduction =
+        GroupReduction::of({StepKind::AllReduce, terms, whole}, topology);
+    ASSERT_TRUE(reduction);
+    CellTable across = cells(reduction->divideByNode(topology)[1], topology);
+    int64_t sent = 0;
+    for (DeviceId device = 0; device < inNode; ++device)
+      sent += across.elementsSent(device);
+    EXPECT_EQ(sent, 2 * all / nodes * (nodes - 1));
+    // As much crosses as in one step, in as many fewer messages as a node has
+    // devices.
+    NodeDivision exchange = divide(StepKind::AllToAll, rows, columns);
+    auto [elements, messages] =
+        countLeaving({StepKind::AllToAll, rows, columns}, topology);
+    EXPECT_EQ(countLeaving(exchange.first, topology).first, 0);
+    auto [crossed, fewer] = countLeaving(exchange.second, topology);
+    EXPECT_EQ(crossed, elements);
+    EXPECT_EQ(elements, all / nodes / nodes * (nodes - 1));
+    EXPECT_EQ(fewer * inNode, messages);
+  }
+}
+
+TEST(DivideByNode, LeavesUnequalExchangesAlone) {
+  Topology topology;
+  topology.node = {0, 0, 1, 1};
+  auto divide = [&](StringRef from, StringRef to) {
+    return divideByNode({StepKind::AllToAll, parse(from), parse(to)}, topology)
+        .has_value();
+  };
+  EXPECT_TRUE(divide("[4, 8] split 0 (1, 1, 1, 1) on [0 to 3]",
+                     "[4, 8] split 1 (2, 2, 2, 2) on [0 to 3]"));
+  // Groups side by side, in one node each or in both.
+  EXPECT_FALSE(divide("[2, 4, 4] split 0 (1, 1) split 1 (2, 2) on [0 to 3]",
+                      "[2, 4, 4] split 0 (1, 1) split 2 (2, 2) on [0 to 3]"));
+  EXPECT_FALSE(
+      divide("[2, 4, 4] split 0 (1, 1) split 1 (2, 2) on [0, 2, 1, 3]",
+             "[2, 4, 4] split 0 (1, 1) split 2 (2, 2) on [0, 2, 1, 3]"));
+  EXPECT_FALSE(divide("[4, 8] split 0 (1, 1, 1, 1) on [0 to 3]",
+                      "[4, 8] split 1 (1, 3, 2, 2) on [0 to 3]"));
+  EXPECT_FALSE(divide("[4, 8] split 0 (1, 1, 1, 1) on [0, 2, 1, 3]",
+                      "[4, 8] split 1 (2, 2, 2, 2) on [0, 2, 1, 3]"));
+  EXPECT_FALSE(divide("[4, 8] split 0 (1, 1, 1, 1) on [0, 1, 2, 3]",
+                      "[4, 8] split 1 (2, 2, 2, 2) on [1, 0, 2, 3]"));
 }
 
 TEST(Resolver, PartialStaysPartial) {

@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: an all-gather or a reduce-scatter in groups with devices of several
-// nodes. Out: the same as two steps, one between devices of the same place in
-// their nodes, and one in each node. A byte then crosses the network once for
-// each node that needs it, not once for each device, and each device sends as
-// many messages as there are nodes and devices of its node, not as there are
-// members. Cost: linear in the devices, and sorting the members of each group.
+// In: an all-gather, a reduce-scatter or an all-to-all in groups with devices
+// of several nodes. Out: the same as two steps, one between devices of the same
+// place in their nodes, and one in each node. What is gathered or scattered
+// then crosses the network once for each node that needs it, not once for each
+// device. An all-to-all has as many bytes cross it, in fewer messages: each
+// device sends as many as there are nodes and devices of its node, not as there
+// are members. Cost: linear in the devices, and sorting the members of each
+// group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +30,11 @@ struct NodeDivision {
   Extents shape;
 };
 
-/// Divides a step of kind AllGather or ReduceScatter. nullopt if it can't be:
-/// all groups must be of equally many nodes, with equally many members in each
-/// and more than one, whose parts are equal, cut along one dimension, and
-/// follow one another node by node.
+/// Divides a step of kind AllGather, ReduceScatter or AllToAll. nullopt if it
+/// can't be: all groups must be of equally many nodes, with equally many
+/// members in each and more than one, whose parts are equal, cut along one
+/// dimension, and follow one another node by node. The parts after an
+/// all-to-all are cut along another dimension, in the same order.
 std::optional<NodeDivision> divideByNode(const Step &step,
                                          const Topology &topology);
 

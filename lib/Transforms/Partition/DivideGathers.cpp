@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In: the schedules of the rank classes. Out: the same, where an all-gather or
-// a reduce-scatter over several nodes for which that is faster is two: one
-// between devices of the same place in their nodes, one in each node
-// (DivideByNode.h).
+// In: the schedules of the rank classes. Out: the same, where an all-gather, a
+// reduce-scatter or an all-to-all over several nodes for which that is faster
+// is two: one between devices of the same place in their nodes, one in each
+// node (DivideByNode.h).
 //
 // Costs O(collectives), and for each pair of placements its groups and what
 // both forms take.
@@ -57,23 +57,37 @@ private:
 
 } // namespace
 
+/// What a rank takes for the messages of an all-to-all, one for each other
+/// member of its group. Other collectives are not made of messages to all.
+static double messageSeconds(const Step &step, const Topology &topology) {
+  if (step.kind != StepKind::AllToAll)
+    return 0;
+  size_t members = 1;
+  for (llvm::ArrayRef<DeviceId> group : groups(step, topology))
+    members = std::max(members, group.size());
+  return double(members - 1) * kMessageStart;
+}
+
 std::optional<NodeDivision>
 GatherDivider::makeDivision(const Step &step, int64_t elementBytes) const {
   std::optional<NodeDivision> division = divideByNode(step, topology);
   if (!division)
     return std::nullopt;
-  double divided =
-      stepSeconds(*model, division->first, elementBytes, topology) +
-      stepSeconds(*model, division->second, elementBytes, topology) +
-      kCollectiveStart;
-  if (!(divided < stepSeconds(*model, step, elementBytes, topology)))
+  auto secondsOf = [&](const Step &own) {
+    return stepSeconds(*model, own, elementBytes, topology) +
+           messageSeconds(own, topology);
+  };
+  double divided = secondsOf(division->first) + secondsOf(division->second) +
+                   kCollectiveStart;
+  if (!(divided < secondsOf(step)))
     return std::nullopt;
   return division;
 }
 
 const NodeDivision *GatherDivider::findDivision(CollectiveOp op) {
   StepKind kind = stepKindOf(op);
-  if ((kind != StepKind::AllGather && kind != StepKind::ReduceScatter) ||
+  if ((kind != StepKind::AllGather && kind != StepKind::ReduceScatter &&
+       kind != StepKind::AllToAll) ||
       !op.getInput() || !op.getOutput())
     return nullptr;
   int64_t bytes = getElementBytes(getElementTypeOrSelf(op.getInput()));
