@@ -25,6 +25,9 @@
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 
+#include <map>
+#include <tuple>
+
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
 
@@ -96,9 +99,18 @@ private:
                                           PlacementAttr placement,
                                           SmallVectorImpl<DeviceId> &devices);
 
+  /// Where operands and results of an operation are if a result is wanted
+  /// somewhere; nothing where it can't be split so.
+  using Parts = std::optional<
+      std::pair<SmallVector<PlacementAttr>, SmallVector<PlacementAttr>>>;
+  const Parts &partsOf(Operation *op, unsigned result, PlacementAttr wanted);
+
   /// Of the block at hand and those around it.
   WantedPlacements *wanted = nullptr;
   BlockPlan *plan = nullptr;
+  /// By what an operation is and is wanted for: tensors of a type are made by
+  /// the same operations.
+  std::map<std::vector<const void *>, Parts> parts;
 };
 
 } // namespace
@@ -183,32 +195,51 @@ FailureOr<CopyPlan> Planner::planCopy(Operation *op, unsigned result,
     return planBranch(op, result, placement);
   if (isa<hlo::OptimizationBarrierOp>(op))
     return planBarrier(op, result, placement);
-  MLIRContext *context = op->getContext();
   CopyPlan copy;
   copy.op = op;
-  auto add = [&](SmallVectorImpl<PlacementAttr> &list,
-                 ArrayRef<Placement> placements) {
-    for (const Placement &each : placements)
-      list.push_back(PlacementAttr::get(context, each));
-  };
   auto constant = dyn_cast<hlo::ConstantOp>(op);
   bool isSplat = constant && constant.getValue().isSplat();
   if (isSplat) {
     copy.results.push_back(placement);
     return copy;
   }
-  std::optional<OperationPlacements> parts;
-  if (!constant)
-    parts = followRule(op, result, placement.getValue());
-  if (!parts) {
+  const Parts &own = partsOf(op, result, placement);
+  if (constant || !own) {
     copy = planWhole(op, devicesOf(placement));
     if (!isWhole(placement))
       copy.wholeResult = result;
     return copy;
   }
-  add(copy.operands, parts->operands);
-  add(copy.results, parts->results);
+  std::tie(copy.operands, copy.results) = *own;
   return copy;
+}
+
+const Planner::Parts &Planner::partsOf(Operation *op, unsigned result,
+                                       PlacementAttr placement) {
+  std::vector<const void *> key{op->getName().getAsOpaquePointer(),
+                                op->getAttrDictionary().getAsOpaquePointer(),
+                                placement.getAsOpaquePointer()};
+  for (Type type : llvm::concat<Type>(llvm::to_vector(op->getOperandTypes()),
+                                      llvm::to_vector(op->getResultTypes())))
+    key.push_back(type.getAsOpaquePointer());
+  auto [it, isNew] = parts.try_emplace(std::move(key));
+  // Of what has no regions and one result, the key says all.
+  if (!isNew && op->getNumRegions() == 0 && op->getNumResults() == 1)
+    return it->second;
+  it->second.reset();
+  std::optional<OperationPlacements> found =
+      followRule(op, result, placement.getValue());
+  if (!found)
+    return it->second;
+  it->second.emplace();
+  auto add = [&](SmallVectorImpl<PlacementAttr> &list,
+                 ArrayRef<Placement> placements) {
+    for (const Placement &each : placements)
+      list.push_back(PlacementAttr::get(op->getContext(), each));
+  };
+  add(it->second->first, found->operands);
+  add(it->second->second, found->results);
+  return it->second;
 }
 
 CopyPlan Planner::planWhole(Operation *op, ArrayRef<DeviceId> devices) {
