@@ -120,6 +120,11 @@ static Json toJson(const DeviceKind &kind) {
     json["overlap_tax"] = kind.overlapTax;
   if (kind.reservedBytes > 0)
     json["reserved_bytes"] = kind.reservedBytes;
+  for (const auto &[name, bytes] : kind.reserves) {
+    if (json["reserved_bytes"].is_number())
+      json["reserved_bytes"] = Json::object();
+    json["reserved_bytes"][name] = bytes;
+  }
   // What the name says already is left out.
   std::optional<DeviceKind> builtin = Cluster::builtinKind(kind.name);
   if (kind.arch != (builtin ? builtin->arch : ""))

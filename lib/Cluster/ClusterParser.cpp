@@ -116,6 +116,21 @@ static Efficiency readEfficiency(const Field &field, OpClass opClass) {
   return efficiency;
 }
 
+/// All bytes, or those of each that has some.
+static void readReserves(const Field &field, DeviceKind &kind) {
+  kind.reserves.clear();
+  if (!field.value().is_object()) {
+    kind.reservedBytes = bytes(field);
+    return;
+  }
+  field.object({"context", "libraries", "local", "ucx", "mpi", "nccl"});
+  kind.reservedBytes = 0;
+  for (const auto &[name, each] : field.members()) {
+    kind.reserves.emplace_back(name, bytes(each));
+    kind.reservedBytes += kind.reserves.back().second;
+  }
+}
+
 DeviceKind Reader::readKind(const std::string &name, const Field &field) {
   field.object({"flops", "memory_bytes", "memory_bandwidth",
                 "memory_efficiency", "kernel_start", "overlap_tax",
@@ -147,7 +162,7 @@ DeviceKind Reader::readKind(const std::string &name, const Field &field) {
   if (std::optional<Field> tax = field.get("overlap_tax"))
     kind.overlapTax = within(*tax, kOverlapTaxRange);
   if (std::optional<Field> reserved = field.get("reserved_bytes")) {
-    kind.reservedBytes = bytes(*reserved);
+    readReserves(*reserved, kind);
     if (kind.reservedBytes >= kind.memoryBytes)
       reserved->fail("expected less than the memory has");
     kind.memoryBytes -= kind.reservedBytes;

@@ -133,6 +133,14 @@ void addArena(Rows &rows, ScheduleOp schedule, bool namesTaskGraphs) {
   addRow(rows, "between them and unused then", {unused});
 }
 
+/// What no program has, in rows that are no part of the sum.
+void addReserves(Rows &rows, const DeviceKind &kind) {
+  for (const auto &[name, bytes] : kind.reserves)
+    addRow(rows, "besides, reserved for " + name, {bytes});
+  if (kind.reserves.empty())
+    addRow(rows, "besides, reserved (reserved_bytes)", {kind.reservedBytes});
+}
+
 } // namespace
 
 std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
@@ -175,6 +183,7 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     addRow(rows, "what products and convolutions take besides",
            {need.scratchBytes});
     addArena(rows, schedule, namesTaskGraphs);
+    addReserves(rows, kind);
     text += alignColumns(std::move(rows));
   }
   if (classes.size() > mostClasses)

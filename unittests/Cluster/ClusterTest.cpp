@@ -213,6 +213,20 @@ TEST(Cluster, EfficienciesMayBeCurves) {
             "2");
 }
 
+TEST(Cluster, MemoryThatNoProgramHas) {
+  Cluster cluster = Cluster::parse(
+      withKind("\"flops\": {\"f32\": 1}, \"memory_bytes\": 1000, "
+               "\"memory_bandwidth\": 1, "
+               "\"reserved_bytes\": {\"nccl\": 30, \"context\": 70}"));
+  const DeviceKind &kind = cluster.kindOf(0);
+  EXPECT_EQ(kind.memoryBytes, 900);
+  EXPECT_EQ(kind.reservedBytes, 100);
+  std::vector<std::pair<std::string, int64_t>> expected = {{"nccl", 30},
+                                                           {"context", 70}};
+  EXPECT_EQ(kind.reserves, expected);
+  EXPECT_EQ(Cluster::parse(cluster.toJson()), cluster);
+}
+
 TEST(Cluster, WhatIsReachedOfPeaks) {
   Cluster cluster = Cluster::parse(
       R"({"kinds": {"k": {"flops": {"f32": 1}, "memory_bytes": 1000,
@@ -252,6 +266,11 @@ TEST(Cluster, WhatIsReachedOfPeaks) {
   };
   EXPECT_EQ(errorOfKind("\"reserved_bytes\": 9"),
             "kinds.k.reserved_bytes: expected less than the memory has");
+  EXPECT_EQ(errorOfKind("\"reserved_bytes\": {\"context\": 5, \"nccl\": 4}"),
+            "kinds.k.reserved_bytes: expected less than the memory has");
+  EXPECT_EQ(errorOfKind("\"reserved_bytes\": {\"wire\": 4}"),
+            "kinds.k.reserved_bytes.wire: unknown field, expected one of "
+            "context, libraries, local, ucx, mpi, nccl");
   EXPECT_EQ(errorOfKind("\"kernel_start\": -1"),
             "kinds.k.kernel_start: expected a number from 0 to 1, found -1");
   EXPECT_EQ(errorOfKind("\"memory_efficiency\": 0"),

@@ -87,8 +87,11 @@ struct DeviceKind {
   /// How much longer it computes while it sends or receives: a part of the time
   /// without that.
   double overlapTax = 0;
-  /// What the driver, contexts and libraries have besides.
+  /// What the driver, contexts, libraries and transports have besides.
   int64_t reservedBytes = 0;
+  /// The same by who has it, in the order of the file; none where that is not
+  /// known.
+  std::vector<std::pair<std::string, int64_t>> reserves;
   /// What GPUs of this kind run, as "sm_90"; empty of what is no GPU.
   std::string arch;
   /// Of each operation class.

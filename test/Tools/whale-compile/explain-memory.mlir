@@ -3,6 +3,11 @@
 // RUN: rm -rf %t && mkdir %t
 // RUN: whale-compile %s --cluster=2 --target=none -o %t/o.whale --explain=memory | FileCheck %s --match-full-lines
 // RUN: whale-compile %s --cluster=2 --target=none -o %t/o.whale --explain=memory --messages=json | FileCheck %s --check-prefix=JSON
+// RUN: whale-compile %s --cluster='{"kinds": {"k": {"flops": {"f32": 1e9}, "memory_bytes": 1e6, "memory_bandwidth": 1e9, "reserved_bytes": {"context": 3e5, "nccl": 2e5}}}, "nodes": [{"devices": [{"kind": "k", "count": 2}]}]}' --target=none --explain=memory | FileCheck %s --check-prefix=RESERVED
+
+// RESERVED: memory of devices 0-1 (k) at the peak: 57.3 kB of 500 kB
+// RESERVED: 300 kB {{ *}}besides, reserved for context
+// RESERVED-NEXT: 200 kB {{ *}}besides, reserved for nccl
 
 // CHECK: memory of devices 0-1 (cpu) at the peak: 57.3 kB of {{[0-9.]+ [kMGT]B}}
 // CHECK-NEXT:   16.4 kB  arguments: params
