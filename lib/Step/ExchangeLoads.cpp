@@ -108,11 +108,27 @@ LinkLoads ExchangeLoads::list() const {
   return result;
 }
 
+/// Seconds before the messages of a device that sends so many one after another
+/// in its node, and to others.
+static double gapSeconds(double inNode, double linkLatency, double across,
+                         double networkLatency) {
+  double first =
+      std::max(inNode > 0 ? linkLatency : 0, across > 0 ? networkLatency : 0);
+  return first +
+         kMessageGap * (inNode * linkLatency + across * networkLatency - first);
+}
+
 void ExchangeLoads::addTransfers(const Exchange &exchange) {
+  // By sender, how many messages go in its node, and to others.
+  std::map<int64_t, std::pair<double, double>> messages;
   for (const Transfer &transfer : exchange.transfers) {
     if (transfer.from == transfer.to || transfer.bytes == 0)
       continue;
     bool sameNode = cluster.sameNode(transfer.from, transfer.to);
+    if (exchange.isAllToAll) {
+      auto &[inNode, across] = messages[transfer.from];
+      ++(sameNode ? inNode : across);
+    }
     if (sameNode) {
       links[transfer.from].out += transfer.bytes;
       links[transfer.to].in += transfer.bytes;
@@ -123,6 +139,10 @@ void ExchangeLoads::addTransfers(const Exchange &exchange) {
     latency = std::max(latency,
                        cluster.linkBetween(transfer.from, transfer.to).latency);
   }
+  for (const auto &[device, counts] : messages)
+    latency = std::max(
+        latency, gapSeconds(counts.first, cluster.nodeOf(device).link.latency,
+                            counts.second, cluster.network.latency));
 }
 
 std::map<unsigned, ExchangeLoads::Members>
@@ -349,8 +369,10 @@ void ExchangeLoads::addAllToAll(const Exchange &exchange) {
     const Members &node = members[nodeOf(device)];
     links[device].out += bytes * static_cast<double>(node.count - 1) / count;
     links[device].in += (node.bytes - bytes) / count;
-    if (node.count > 1)
-      latency = std::max(latency, cluster.nodeOf(device).link.latency);
+    latency = std::max(latency, gapSeconds(double(node.count - 1),
+                                           cluster.nodeOf(device).link.latency,
+                                           count - double(node.count),
+                                           cluster.network.latency));
   }
   if (members.size() < 2)
     return;
@@ -360,7 +382,6 @@ void ExchangeLoads::addAllToAll(const Exchange &exchange) {
     networks[node].in +=
         (total - entry.bytes) * static_cast<double>(entry.count) / count;
   }
-  latency = std::max(latency, cluster.network.latency);
 }
 
 } // namespace whale

@@ -60,8 +60,11 @@ static std::vector<Exchange> exchangesOf(const Step &step, int64_t elementBytes,
     kind = Exchange::Kind::Broadcast;
     break;
   case StepKind::AllToAll:
-  case StepKind::SendRecv:
-    return {transfersOf(step, elementBytes, topology)};
+  case StepKind::SendRecv: {
+    Exchange messages = transfersOf(step, elementBytes, topology);
+    messages.isAllToAll = step.kind == StepKind::AllToAll;
+    return {std::move(messages)};
+  }
   }
   std::vector<Exchange> exchanges;
   for (const llvm::SmallVector<DeviceId> &group : groups(step, topology)) {

@@ -171,6 +171,7 @@ TEST(CostModel, AllToAllIsMessagesBetweenAll) {
        {std::vector<int64_t>{0, 1}, {0, 2}, {0, 1, 2}, {0, 1, 2, 3}, {3}}) {
     Exchange messages, allToAll;
     allToAll.kind = Exchange::Kind::AllToAll;
+    messages.isAllToAll = true;
     for (int64_t from : group) {
       double bytes = double(16 + from);
       allToAll.devices.push_back(from);
@@ -182,6 +183,24 @@ TEST(CostModel, AllToAllIsMessagesBetweenAll) {
     EXPECT_NEAR(model->exchangeSeconds(allToAll),
                 model->exchangeSeconds(messages), 1e-12);
   }
+}
+
+TEST(CostModel, MessagesOfAnAllToAllGoOneAfterAnother) {
+  Cluster cluster = twoNodes();
+  std::unique_ptr<CostModel> model = createRooflineModel(cluster);
+  double link = cluster.nodeOf(0).link.latency,
+         network = cluster.network.latency;
+  auto secondsOfTiny = [&](std::vector<int64_t> group) {
+    Exchange exchange;
+    exchange.kind = Exchange::Kind::AllToAll;
+    exchange.bytes.assign(group.size(), 1e-12);
+    exchange.devices = std::move(group);
+    return model->exchangeSeconds(exchange);
+  };
+  EXPECT_NEAR(secondsOfTiny({0, 1}), link, 1e-9);
+  EXPECT_NEAR(secondsOfTiny({0, 2}), network, 1e-9);
+  EXPECT_NEAR(secondsOfTiny({0, 1, 2, 3}),
+              network + kMessageGap * (network + link), 1e-9);
 }
 
 TEST(CostModel, FreeWhereNothingIsSaid) {

@@ -49,6 +49,11 @@ struct Transfer {
   double bytes = 0;
 };
 
+/// A device posts the messages of an all-to-all one after another. Beside its
+/// bytes, each but the first takes this part of its link's latency: what LogGP
+/// (Alexandrov et al., 1995) calls the gap, of the latency of a network.
+inline constexpr double kMessageGap = 0.1;
+
 /// An exchange within one group of devices.
 struct Exchange {
   enum class Kind {
@@ -63,6 +68,8 @@ struct Exchange {
   std::vector<int64_t> devices;
   std::vector<double> bytes;
   std::vector<Transfer> transfers;
+  /// Whether transfers are all messages of an all-to-all.
+  bool isAllToAll = false;
 };
 
 /// What exchanges that start together take of links. These are numbered: what

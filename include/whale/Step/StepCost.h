@@ -22,11 +22,6 @@ namespace whale {
 /// as often.
 inline constexpr double kCollectiveStart = 2e-5;
 
-/// The same for each message that it sends to another rank, besides the first:
-/// to post it, and to match the one that comes from there. Transports and NCCL
-/// alike take about a microsecond.
-inline constexpr double kMessageStart = 1e-6;
-
 /// Returns the seconds of a step for elements of `elementBytes` bytes.
 double stepSeconds(const CostModel &model, const Step &step,
                    int64_t elementBytes, const Topology &topology = {});

@@ -57,25 +57,13 @@ private:
 
 } // namespace
 
-/// What a rank takes for the messages of an all-to-all, one for each other
-/// member of its group. Other collectives are not made of messages to all.
-static double messageSeconds(const Step &step, const Topology &topology) {
-  if (step.kind != StepKind::AllToAll)
-    return 0;
-  size_t members = 1;
-  for (llvm::ArrayRef<DeviceId> group : groups(step, topology))
-    members = std::max(members, group.size());
-  return double(members - 1) * kMessageStart;
-}
-
 std::optional<NodeDivision>
 GatherDivider::makeDivision(const Step &step, int64_t elementBytes) const {
   std::optional<NodeDivision> division = divideByNode(step, topology);
   if (!division)
     return std::nullopt;
   auto secondsOf = [&](const Step &own) {
-    return stepSeconds(*model, own, elementBytes, topology) +
-           messageSeconds(own, topology);
+    return stepSeconds(*model, own, elementBytes, topology);
   };
   double divided = secondsOf(division->first) + secondsOf(division->second) +
                    kCollectiveStart;

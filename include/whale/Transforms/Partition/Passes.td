@@ -535,8 +535,8 @@ def DivideGathers : Pass<"whale-divide-gathers", "::mlir::ModuleOp"> {
     network once for a node, not once for each of its devices. A reduce-scatter
     becomes one in each node, and one across. So does an all-to-all: as many
     bytes cross the network, but between devices of the same place, in as many
-    fewer messages as a node has devices. Each message takes a rank a
-    microsecond.
+    fewer messages as a node has devices, each of which takes a part of the
+    network's latency.
 
     Example: two nodes of two ranks.
     ```mlir
