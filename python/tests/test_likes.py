@@ -398,3 +398,41 @@ def test_python_is_not_called():
     _, lowered = lowered_step(*LINEAR[:2], 2)
     with pytest.raises(wh.CompileError, match="calls into Python, which"):
         wh.jit(make, out_like=lowered).lower(KEY).plan()
+
+
+@pytest.mark.parametrize(
+    "parts, text",
+    [
+        ([(0, 8, 0, 4)], "on [0]"),
+        ([(0, 8, 0, 4)] * 2, "replicate 2 on [0, 1]"),
+        ([(0, 3, 0, 4), None, (3, 8, 0, 4)], "split 0 (3, 5) on [0, 2]"),
+        (
+            [(0, 8, 0, 1), (0, 8, 1, 4), (0, 8, 0, 1), (0, 8, 1, 4)],
+            "split 1 (1, 3) {replicate 2 on [0, 2], replicate 2 on [1, 3]}",
+        ),
+        # Groups of other degrees, and devices without a part.
+        (
+            [(0, 4, 0, 4), (4, 8, 0, 4), (0, 8, 0, 4)],
+            "replicate 2 {split 0 (4, 4) on [0, 1], on [2]}",
+        ),
+        (
+            [(0, 8, 0, 2), (0, 8, 2, 4), (0, 8, 4, 4)],
+            "split 1 (2, 2, 0) on [0, 1, 2]",
+        ),
+        (
+            [(0, 0, 0, 4), (0, 8, 0, 4), (0, 8, 4, 4)],
+            "split 0 (0, 8) {on [0], split 1 (4, 0) on [1, 2]}",
+        ),
+    ],
+)
+def test_text_of_placements(parts, text):
+    """As docs/placement.md has it, from what each rank holds."""
+    indices = [part and (slice(*part[:2]), slice(*part[2:])) for part in parts]
+    placement = Placement((8, 4), tuple(indices))
+    assert placement.text() == f"#whale.placement<[8, 4] {text}>"
+
+
+def test_parts_of_no_tree():
+    indices = ((slice(0, 5),), (slice(3, 8),))
+    with pytest.raises(ValueError, match="no splits and replicas have"):
+        Placement((8,), indices).text()

@@ -125,28 +125,82 @@ def _volume(region: _Region) -> int:
 
 def _node(parts: Mapping[int, _Region], region: _Region) -> str:
     """The ranks that hold a region, as a tree of splits and replicas."""
-    ranks = list(parts)
-    empty = [rank for rank in ranks if _volume(parts[rank]) == 0]
-    if len(empty) == len(ranks) or set(parts.values()) == {region}:
-        kind = f"replicate {len(ranks)} " if len(ranks) > 1 else ""
-        return f"{kind}on {ranks}"
-    if empty:
-        held = {rank: parts[rank] for rank in ranks if rank not in empty}
-        extent = region[0][1] - region[0][0]
-        children = [_node(held, region), *(f"on [{rank}]" for rank in empty)]
-        return _split(0, [extent, *[0] * len(empty)], children)
-    for dim, (low, high) in enumerate(region):
-        cuts = _cuts([part[dim] for part in parts.values()], low, high)
-        if len(cuts) == 2:
-            continue
-        children = []
-        for start, end in itertools.pairwise(cuts):
-            inside = (*region[:dim], (start, end), *region[dim + 1 :])
-            held = {r: p for r, p in parts.items() if start <= p[dim][0] < end}
-            children.append(_node(held, inside))
-        sizes = [end - start for start, end in itertools.pairwise(cuts)]
-        return _split(dim, sizes, children)
-    return _replicas(parts, region)
+    if set(parts.values()) == {region} or (
+        len(parts) == 1 and _volume(region) == 0
+    ):
+        kind = f"replicate {len(parts)} " if len(parts) > 1 else ""
+        return f"{kind}on {list(parts)}"
+    # Where all are empty, they are cut as others are.
+    held = {r: p for r, p in parts.items() if _volume(p) > 0} or dict(parts)
+    dims = range(len(region))
+    # Ranks without a part first: these have all of other dimensions.
+    for dim in sorted(
+        dims,
+        key=lambda dim: (
+            not any(
+                _is_nothing_of(part, region, dim) for part in parts.values()
+            )
+        ),
+    ):
+        parts_of_dim = _children(parts, held, region, dim)
+        if len(parts_of_dim) > 1:
+            return _split(
+                dim,
+                [end - start for start, end, _ in parts_of_dim],
+                [
+                    _node(
+                        own, (*region[:dim], (start, end), *region[dim + 1 :])
+                    )
+                    for start, end, own in parts_of_dim
+                ],
+            )
+    if len(held) == len(parts):
+        return _replicas(parts, region)
+    # What is empty in several dimensions is put at the end of one.
+    children = [_node(held, region)]
+    children += [f"on [{rank}]" for rank in parts if rank not in held]
+    extent = region[0][1] - region[0][0]
+    return _split(0, [extent, *[0] * (len(children) - 1)], children)
+
+
+def _children(
+    parts: Mapping[int, _Region],
+    held: Mapping[int, _Region],
+    region: _Region,
+    dim: int,
+) -> list[tuple[int, int, dict[int, _Region]]]:
+    """Where a dimension can be cut, and who has what between two cuts."""
+    low, high = region[dim]
+    cuts = _cuts([part[dim] for part in held.values()], low, high)
+    children: list[tuple[int, int, dict[int, _Region]]] = [
+        (
+            start,
+            end,
+            {
+                rank: part
+                for rank, part in parts.items()
+                if start <= part[dim][0]
+                and part[dim][1] <= end
+                and not (rank not in held and _is_nothing_of(part, region, dim))
+            },
+        )
+        for start, end in itertools.pairwise(cuts)
+    ]
+    placed = {rank for _, _, own in children for rank in own}
+    for rank, part in parts.items():
+        if rank not in placed:
+            start = part[dim][0]
+            children.append((start, start, {rank: part}))
+    return sorted(children, key=lambda child: child[:2])
+
+
+def _is_nothing_of(part: _Region, region: _Region, dim: int) -> bool:
+    """Whether a part lacks nothing of a region but all of a dimension."""
+    return part[dim][0] == part[dim][1] and all(
+        own == whole
+        for index, (own, whole) in enumerate(zip(part, region))
+        if index != dim
+    )
 
 
 def _split(dim: int, sizes: list[int], children: list[str]) -> str:
@@ -175,7 +229,7 @@ def _replicas(parts: Mapping[int, _Region], region: _Region) -> str:
     groups: list[dict[int, _Region]] = [{}]
     held = 0
     for rank, part in parts.items():
-        if held == _volume(region):
+        if held == _volume(region) and _volume(part) > 0:
             groups.append({})
             held = 0
         groups[-1][rank] = part
