@@ -32,6 +32,8 @@ std::string Stats::json() const {
                     {"collectives", std::move(collectives)}});
     if (ranks[rank].movedTransfers)
       list.back()["moved_transfers"] = *ranks[rank].movedTransfers;
+    if (ranks[rank].hostBytes)
+      list.back()["host_bytes"] = ranks[rank].hostBytes;
     if (ranks[rank].stagingBytes)
       list.back()["staging_bytes"] = *ranks[rank].stagingBytes;
   }
@@ -59,6 +61,7 @@ void Stats::take(const std::string &json, const std::vector<size_t> &taken) {
                               stats.at("bytes_received")};
     if (auto moved = from.find("moved_transfers"); moved != from.end())
       to.movedTransfers = moved->get<int64_t>();
+    to.hostBytes = from.value("host_bytes", int64_t(0));
     if (auto staging = from.find("staging_bytes"); staging != from.end())
       to.stagingBytes = staging->get<int64_t>();
   }

@@ -36,7 +36,7 @@ std::string at(const std::string &list, size_t index) {
 
 /// Transfers that a rank doesn't exchange with others are in no queue.
 bool isLocal(const Program &program, const Start &start) {
-  return program.channels.at(start.channel)->isLocalSlice();
+  return program.channels.at(start.channel)->isLocal();
 }
 
 //===----------------------------------------------------------------------===//
@@ -287,7 +287,7 @@ std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
     const Instruction &instruction = list[i];
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
       // A transfer in a queue runs after the earlier ones in it, which may use
-      // the same buffers. A local one is in no queue and runs at once.
+      // the same buffers. A local one is in none that others are in.
       if (isLocal(program, *start))
         useAll(instruction);
       Active transfer{start->transfer, {}, {}};

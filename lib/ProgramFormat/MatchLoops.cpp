@@ -129,7 +129,7 @@ void Matcher::walk(const std::vector<Instruction> &instructions, size_t list) {
       return lists[list].path + "[" + std::to_string(i) + "]";
     };
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
-      if (!program.channels.at(start->channel)->isLocalSlice() &&
+      if (!program.channels.at(start->channel)->isLocal() &&
           !reach(start->channel, list))
         fault = {path(), "channel " + std::to_string(start->channel) +
                              " is used in another loop or branch than by other "

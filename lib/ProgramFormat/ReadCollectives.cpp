@@ -190,6 +190,13 @@ static ChannelPart readPart(const Field &field, const Collective &collective) {
   part.dtype = field.at("dtype").dtype();
   if (auto reduction = field.find("reduction"))
     part.reduction = readReduction(*reduction, part.dtype);
+  if (collective.isHostCopy()) {
+    if (part.reduction)
+      field.at("reduction").fail("a copy has none");
+    if (field.find("cells"))
+      field.fail("a copy between host and device has no cells");
+    return part;
+  }
   if (collective.isAllReduce()) {
     if (!part.reduction)
       field.fail("an all-reduce needs a reduction");
@@ -245,8 +252,9 @@ Collective ProgramReader::readCollective(const Field &field) const {
   Collective collective;
   collective.kind = field.at("kind").text();
   static const std::set<std::string> kinds = {
-      "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
-      "broadcast",  "send_recv",  "local_slice"};
+      "all_reduce",  "all_gather",     "reduce_scatter",
+      "all_to_all",  "broadcast",      "send_recv",
+      "local_slice", "host_to_device", "device_to_host"};
   if (!kinds.count(collective.kind))
     field.at("kind").fail("unknown kind '" + collective.kind + "'");
 
@@ -258,14 +266,19 @@ Collective ProgramReader::readCollective(const Field &field) const {
       participants.fail("must be ascending");
   if (auto list = field.find("communicators"))
     readGroups(*list, collective);
-  if (collective.isLocalSlice() && !collective.groups.empty())
-    field.at("communicators").fail("ranks exchange nothing in a local slice");
+  if (collective.isLocal() && !collective.groups.empty())
+    field.at("communicators")
+        .fail(collective.isLocalSlice()
+                  ? "ranks exchange nothing in a local slice"
+                  : "ranks exchange nothing in a copy");
 
   Field parts = field.at("parts");
   if (parts.size() == 0)
     parts.fail("must have one or more tensors");
   if (parts.size() > 1 && collective.isAllReduce())
     parts.fail("an all-reduce has one");
+  if (parts.size() > 1 && collective.isHostCopy())
+    parts.fail("a copy between host and device has one");
   collective.parts.clear();
   for (size_t i = 0; i < parts.size(); ++i)
     collective.parts.push_back(readPart(parts[i], collective));
@@ -470,6 +483,18 @@ void ProgramReader::checkReduced(const Channel &described, const Uses &uses,
   }
 }
 
+/// Checks that what each rank copies is as large as where it copies it.
+void ProgramReader::checkCopied(const Channel &described, const Uses &uses,
+                                const Collective &collective) const {
+  for (int64_t rank : collective.participants) {
+    const Use &use = uses.at(program.ranks[rank].rankClass).front();
+    if (!use.src || !use.dst ||
+        elementCount(*use.src) != elementCount(*use.dst))
+      described.field.fail("rank " + std::to_string(rank) +
+                           " must have a src and a dst of one size");
+  }
+}
+
 /// Adds the extents of the buffers to the given ones, and checks that all cells
 /// are inside.
 void ProgramReader::complete(const Channel &described, const Uses &uses,
@@ -494,6 +519,8 @@ void ProgramReader::complete(const Channel &described, const Uses &uses,
   // How the parts of several ranks fit is seen by who reads all.
   if (needed)
     return;
+  if (collective.isHostCopy())
+    return checkCopied(described, uses, collective);
   if (collective.isAllReduce())
     return checkReduced(described, uses, collective);
   for (size_t i = 0; i < collective.parts.size(); ++i)

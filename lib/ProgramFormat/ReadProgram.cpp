@@ -26,6 +26,7 @@
 #include "whale/ProgramFormat/ReadProgram.h"
 
 #include "Reader.h"
+#include "whale/ProgramFormat/CheckSpaces.h"
 #include "whale/ProgramFormat/CheckTransfers.h"
 #include "whale/System/Error.h"
 #include "whale/System/Json.h"
@@ -108,6 +109,11 @@ static Parameter readParameter(const Field &field, const std::string &kind,
   parameter.dtype = field.at("dtype").dtype();
   parameter.shape = field.at("shape").shape();
   parameter.layout = readLayout(field, parameter.shape, program);
+  if (auto space = field.find("space")) {
+    parameter.isInHost = space->text() == "host";
+    if (!parameter.isInHost && space->text() != "device")
+      space->fail("must be 'device' or 'host'");
+  }
   return parameter;
 }
 
@@ -205,6 +211,8 @@ void ProgramReader::readParameters() {
       if (argument.dtype != parameter.dtype ||
           *argument.layout != *parameter.layout)
         alias->fail(argument.name + " has another dtype, view or boxes");
+      if (argument.isInHost != parameter.isInHost)
+        alias->fail(argument.name + " is in another memory");
       if (aliased[*parameter.alias])
         alias->fail("another result is an alias of " + argument.name);
       aliased[*parameter.alias] = true;
@@ -221,6 +229,8 @@ void ProgramReader::readParameters() {
     if (result.dtype != argument.dtype || result.shape != argument.shape)
       arguments[i].at("fed_by").fail(result.name +
                                      " has another dtype or shape");
+    if (result.isInHost != argument.isInHost)
+      arguments[i].at("fed_by").fail(result.name + " is in another memory");
     // One object, so that a step need not compare them to take what the step
     // before gave.
     if (*result.layout == *argument.layout)
@@ -525,7 +535,10 @@ static Program read(std::string_view text, const std::string &file,
   program.cluster = findMember(text, "cluster");
   if (wanted)
     return program;
-  if (auto fault = checkTransfers(program))
+  std::optional<Fault> fault = checkSpaces(program);
+  if (!fault)
+    fault = checkTransfers(program);
+  if (fault)
     throw system::Error(file + ": " + fault->path + ": " + fault->what);
   if (tables)
     *tables = reader.tablesAtLength();

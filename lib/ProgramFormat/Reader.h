@@ -137,6 +137,8 @@ private:
     std::set<int64_t> written;
   };
 
+  void checkCopied(const Channel &described, const Uses &uses,
+                   const Collective &collective) const;
   void checkReduced(const Channel &described, const Uses &uses,
                     const Collective &collective) const;
   void complete(const Channel &described, const Uses &uses,

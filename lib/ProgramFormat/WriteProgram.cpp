@@ -165,6 +165,8 @@ Json ProgramWriter::toJson(const Parameter &parameter) {
                {"dtype", format::name(parameter.dtype)},
                {"shape", parameter.shape},
                {"view", parameter.layout->view}};
+  if (parameter.isInHost)
+    json["space"] = "host";
   auto [known, isNew] =
       namedLayouts.try_emplace(parameter.layout.get(), parameter.name);
   if (!isNew && program.ranks.size() > manyRanks) {
@@ -341,7 +343,7 @@ Json ProgramWriter::toJson(const Collective &collective,
         Json{{"reduction",
               part.reduction ? Json(format::name(*part.reduction)) : Json()},
              {"dtype", format::name(part.dtype)}});
-    if (collective.isAllReduce())
+    if (collective.isAllReduce() || collective.isHostCopy())
       continue;
     json["cells"] = cellsToJson(part);
     Json sources =

@@ -64,8 +64,7 @@ private:
 void Divider::addCollective(const format::Collective &collective,
                             const CostModel &model) {
   // Channels share their collectives where these are equal.
-  if (collective.isLocalSlice() ||
-      !alike.groups.try_emplace(&collective).second)
+  if (collective.isLocal() || !alike.groups.try_emplace(&collective).second)
     return;
   size_t number = prices.size();
   std::vector<Price> &own = prices[&collective];

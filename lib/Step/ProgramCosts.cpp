@@ -162,7 +162,7 @@ static bool sends(const format::Collective &channel, int64_t rank) {
 }
 
 std::vector<Exchange> exchangesOf(const format::Collective &channel) {
-  if (channel.isLocalSlice())
+  if (channel.isLocal())
     return {};
   std::optional<Exchange::Kind> kind = kindOf(channel);
   auto side = kind == Exchange::Kind::ReduceScatter
@@ -230,10 +230,10 @@ RankBytes bytesOf(const format::Program &program, int64_t rank) {
     return box ? box->elements() * byteSize(parameter.dtype) : 0;
   };
   for (const format::Parameter &argument : program.arguments)
-    bytes.arguments += heldOf(argument);
+    (argument.isInHost ? bytes.host : bytes.arguments) += heldOf(argument);
   for (const format::Parameter &result : program.results)
     if (!result.alias)
-      bytes.results += heldOf(result);
+      (result.isInHost ? bytes.host : bytes.results) += heldOf(result);
   const format::RankClass &rankClass =
       program.classes[program.ranks[rank].rankClass];
   bytes.arena = rankClass.arenaBytes;

@@ -50,6 +50,10 @@ private:
                             const format::Body &body);
   void placeOnHost();
   void addStart(const format::Start &start, double runs);
+  void addCopy(const format::Start &start, const format::Collective &collective,
+               double runs);
+  size_t hostLink(const HostMemory &host);
+  double countOnNode() const;
   void addInside(std::span<const format::Instruction> list, double runs);
   void add(QueueItem item, const format::Instruction *instruction) {
     queue.items.push_back(item);
@@ -75,11 +79,14 @@ private:
   std::map<std::pair<const format::Collective *, size_t>, Price> prices;
   /// By channel, use of it, and number of the group.
   std::map<std::tuple<int64_t, size_t, size_t>, size_t> transfers;
+  size_t transferCount = 0;
   /// Of `step.exchanges`, by channel and use.
   std::map<std::pair<int64_t, size_t>, size_t> numbers;
   SharedLinks links;
   /// Of `links`, by the number of the node.
   std::map<size_t, size_t> hosts;
+  /// Of the links between hosts and devices, by the number of the node.
+  std::map<size_t, size_t> hostLinks;
   std::vector<RankQueue> queues;
 
   // Of the ranks at hand.
@@ -184,6 +191,8 @@ Modeller::computationOf(const std::vector<format::Instruction> &list,
 void Modeller::addStart(const format::Start &start, double runs) {
   size_t use = uses[start.channel]++;
   const format::Collective &collective = *program.channels.at(start.channel);
+  if (collective.isHostCopy())
+    return addCopy(start, collective, runs);
   auto groups = alike.groups.find(&collective);
   if (groups == alike.groups.end())
     return;
@@ -191,9 +200,10 @@ void Modeller::addStart(const format::Start &start, double runs) {
   if (group == groups->second.end())
     return;
   const Price &price = priceOf(collective, group->second);
-  auto [transfer, isNew] = transfers.try_emplace(
-      {start.channel, use, group->second}, transfers.size());
+  auto [transfer, isNew] =
+      transfers.try_emplace({start.channel, use, group->second}, transferCount);
   if (isNew) {
+    ++transferCount;
     auto [number, isFirst] =
         numbers.try_emplace({start.channel, use}, step.exchanges.size());
     if (isFirst)
@@ -222,6 +232,43 @@ void Modeller::addStart(const format::Start &start, double runs) {
 }
 
 /// What a loop or a branch exchanges.
+/// How many of the ranks at hand are on a node.
+double Modeller::countOnNode() const {
+  return static_cast<double>(
+      std::ranges::count_if(current->ranks, [&](int64_t other) {
+        return cluster.sameNode(other, rank);
+      }));
+}
+
+/// The link that the node's devices share to copy from and to their host.
+size_t Modeller::hostLink(const HostMemory &host) {
+  auto [link, isNew] =
+      hostLinks.try_emplace(alike.nodes[rank], links.bandwidths.size());
+  if (isNew)
+    links.bandwidths.push_back(host.bandwidth);
+  return link->second;
+}
+
+/// Ranks that are alike copy at the same time, over one link.
+void Modeller::addCopy(const format::Start &start,
+                       const format::Collective &collective, double runs) {
+  const format::ChannelPart &tensor = collective.parts.front();
+  double bytes = static_cast<double>(
+      format::elementCount(tensor.dstShapes.at(rank)) * byteSize(tensor.dtype));
+  SharedLinks::Cargo &cargo = links.cargos.emplace_back();
+  if (const std::optional<HostMemory> &host = cluster.nodeOf(rank).host)
+    cargo.loads.push_back(
+        {hostLink(*host), std::min(mostTimes, runs * bytes * countOnNode())});
+  else
+    step.assumptions.insert("nodes whose 'host' the cluster file leaves out "
+                            "copy from and to it in no time");
+  size_t part = queue.parts.size(), transfer = transferCount++;
+  partOf[start.transfer] = part;
+  add({QueueItem::Kind::Start, part, 0}, nullptr);
+  queue.parts.push_back({transfer, 0, /*isCopy=*/true});
+  current->parts.push_back({transfer, start.channel, runs});
+}
+
 void Modeller::addInside(std::span<const format::Instruction> list,
                          double runs) {
   for (const format::Instruction &instruction : list) {
@@ -290,10 +337,7 @@ void Modeller::placeOnHost() {
       limits.memoryBandwidth = *node.memoryBandwidth;
   }
   queue.host = host->second;
-  queue.ranksOnHost = static_cast<double>(
-      std::ranges::count_if(current->ranks, [&](int64_t other) {
-        return cluster.sameNode(other, rank);
-      }));
+  queue.ranksOnHost = countOnNode();
 }
 
 double ModelledRanks::communicationIn(size_t item) const {

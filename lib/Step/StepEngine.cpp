@@ -19,6 +19,7 @@
 #include "LinkFlows.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <functional>
@@ -59,15 +60,22 @@ private:
     Idle,
     Done
   };
+  struct Lane {
+    /// The parts that were started, in this order; the first of those that are
+    /// not over heads the queue.
+    std::vector<size_t> started;
+    size_t ended = 0;
+
+    size_t head() const { return started[ended]; }
+  };
   struct Rank {
     const RankQueue *queue = nullptr;
     State state = State::Free;
     /// Its item.
     QueueItem item;
-    /// The parts that were started, in this order; the first of those that are
-    /// not over heads the queue.
-    std::vector<size_t> started;
-    size_t ended = 0;
+    /// The parts of exchanges, and those of copies.
+    std::array<Lane, 2> lanes;
+    Lane &laneOf(size_t part) { return lanes[queue->parts[part].isCopy]; }
     /// By part.
     std::vector<bool> isOver;
     bool isBegun = false;
@@ -86,8 +94,9 @@ private:
     std::vector<size_t> ranks;
     /// The participants that have it at the head of their queues.
     size_t heads = 0;
+    bool isCopy = false;
   };
-  enum class EventKind { ItemEnds, PartEnds, Moves, Arrives };
+  enum class EventKind { ItemEnds, PartEnds, CopyEnds, Moves, Arrives };
   struct Event {
     double time;
     uint64_t number;
@@ -116,9 +125,9 @@ private:
   void slow(size_t number, bool isBegun, double crowding);
   void changeHost(size_t number);
   void shareHosts();
-  void reachHead(size_t number);
+  void reachHead(size_t number, const Lane &lane);
   void begin(size_t transfer);
-  void endPart(size_t number);
+  void endPart(size_t number, bool isCopy);
   void expectArrival();
 
   std::vector<Rank> ranks;
@@ -158,6 +167,7 @@ StepEngine::Simulation::Simulation(const std::vector<RankQueue> &queues,
     for (const TransferPart &part : queue.parts) {
       transfers.resize(std::max(transfers.size(), part.transfer + 1));
       transfers[part.transfer].ranks.push_back(number);
+      transfers[part.transfer].isCopy = part.isCopy;
     }
     free(number);
   }
@@ -241,34 +251,35 @@ void StepEngine::Simulation::endItem(size_t number) {
 }
 
 /// What is the first now of what a rank has started.
-void StepEngine::Simulation::reachHead(size_t number) {
-  const Rank &rank = ranks[number];
-  if (rank.ended == rank.started.size())
+void StepEngine::Simulation::reachHead(size_t number, const Lane &lane) {
+  if (lane.ended == lane.started.size())
     return;
-  size_t transfer = rank.queue->parts[rank.started[rank.ended]].transfer;
+  size_t transfer = ranks[number].queue->parts[lane.head()].transfer;
   if (++transfers[transfer].heads == transfers[transfer].ranks.size())
     begin(transfer);
 }
 
 void StepEngine::Simulation::start(size_t number, size_t part) {
-  Rank &rank = ranks[number];
-  rank.started.push_back(part);
-  if (rank.ended + 1 == rank.started.size())
-    reachHead(number);
+  Lane &lane = ranks[number].laneOf(part);
+  lane.started.push_back(part);
+  if (lane.ended + 1 == lane.started.size())
+    reachHead(number, lane);
 }
 
 void StepEngine::Simulation::begin(size_t transfer) {
-  bool carries = flows.carries(transfer);
+  bool carries = flows.carries(transfer), isCopy = transfers[transfer].isCopy;
   double latest = 0;
   for (size_t participant : transfers[transfer].ranks) {
     Rank &rank = ranks[participant];
-    size_t part = rank.started[rank.ended];
+    size_t part = rank.lanes[isCopy].head();
     double seconds = rank.queue->parts[part].seconds;
     times[participant].parts[part] = {now, now};
-    slow(participant, /*isBegun=*/true, rank.crowding);
+    if (!isCopy)
+      slow(participant, /*isBegun=*/true, rank.crowding);
     latest = std::max(latest, seconds);
     if (!carries)
-      push(now + seconds, EventKind::PartEnds, participant);
+      push(now + seconds, isCopy ? EventKind::CopyEnds : EventKind::PartEnds,
+           participant);
   }
   if (carries)
     push(now + latest, EventKind::Moves, transfer);
@@ -279,13 +290,16 @@ void StepEngine::Simulation::expectArrival() {
     arrival = push(*end, EventKind::Arrives, 0);
 }
 
-void StepEngine::Simulation::endPart(size_t number) {
+void StepEngine::Simulation::endPart(size_t number, bool isCopy) {
   Rank &rank = ranks[number];
-  size_t part = rank.started[rank.ended++];
+  Lane &lane = rank.lanes[isCopy];
+  size_t part = lane.head();
+  ++lane.ended;
   rank.isOver[part] = true;
   times[number].parts[part].end = now;
-  slow(number, /*isBegun=*/false, rank.crowding);
-  reachHead(number);
+  if (!isCopy)
+    slow(number, /*isBegun=*/false, rank.crowding);
+  reachHead(number, lane);
   // What is left of the wait is the work in it.
   if (rank.state == State::Waits && rank.item.part == part)
     compute(number, rank.item.seconds);
@@ -300,7 +314,8 @@ void StepEngine::Simulation::handle(const Event &event) {
       endItem(event.subject);
     break;
   case EventKind::PartEnds:
-    endPart(event.subject);
+  case EventKind::CopyEnds:
+    endPart(event.subject, event.kind == EventKind::CopyEnds);
     break;
   case EventKind::Moves:
     flows.begin(event.subject, now);
@@ -310,7 +325,7 @@ void StepEngine::Simulation::handle(const Event &event) {
       break;
     for (size_t transfer : flows.takeEnded(now))
       for (size_t participant : transfers[transfer].ranks)
-        endPart(participant);
+        endPart(participant, transfers[transfer].isCopy);
     break;
   }
 }

@@ -156,6 +156,10 @@ public:
   /// for.
   virtual void start(Queue queue, const Start &start,
                      const BufferTable &table) = 0;
+  /// The same for a copy of so many bytes between the memories of the host and
+  /// the device. Copies are done in the order of their starts.
+  virtual void startCopy(Queue queue, const Start &start, int64_t bytes,
+                         const BufferTable &table) = 0;
   /// What is put on the queue from now on runs after the transfer is done with
   /// the rank's buffers. The seconds in the result are those that this method
   /// has waited.
@@ -238,11 +242,16 @@ protected:
 struct CpuContext;
 std::shared_ptr<CpuContext> createCpuContext(int64_t threads);
 
+class HostLinks;
+
 /// A device of these CPU threads, which runs operations at once. Its transfers
 /// go through `transport`, which outlives it; a device without one starts none.
-std::unique_ptr<Device> createCpuDevice(std::shared_ptr<CpuContext> context,
-                                        Transport *transport = nullptr,
-                                        int64_t rank = 0);
+/// Copies between host and device take as long as on `links`, where these are
+/// given.
+std::unique_ptr<Device>
+createCpuDevice(std::shared_ptr<CpuContext> context,
+                Transport *transport = nullptr, int64_t rank = 0,
+                std::shared_ptr<HostLinks> links = nullptr);
 inline std::unique_ptr<Device> createCpuDevice(int64_t threads,
                                                Transport *transport = nullptr,
                                                int64_t rank = 0) {

@@ -17,6 +17,7 @@
 
 #include "executor/Connections.h"
 
+#include "device/HostLinks.h"
 #include "device/cuda/CudaDevice.h"
 
 #include <cstdlib>
@@ -67,6 +68,9 @@ std::vector<std::unique_ptr<Device>> Connections::createDevices() {
     devices = createLateDevices(program.program, options.threadsPerRank, *host,
                                 *options.lateSeed);
   devices.resize(ranks.map().processOf.size());
+  std::shared_ptr<HostLinks> links;
+  if (options.network)
+    links = std::make_shared<HostLinks>(options.network, ranks.map().local);
   const char *synchronous = std::getenv("WHALE_CUDA_SYNCHRONOUS");
   const char *choices = std::getenv("WHALE_CUDA_CHOICES");
   for (int64_t rank : ranks.map().local) {
@@ -81,7 +85,8 @@ std::vector<std::unique_ptr<Device>> Connections::createDevices() {
            .ncclOffset = gpus ? gpus->offset() : 0,
            .remark = [this](const LoadNote &note) { remark(note); }});
     else if (!devices[rank])
-      devices[rank] = createCpuDevice(std::move(context), host.get(), rank);
+      devices[rank] =
+          createCpuDevice(std::move(context), host.get(), rank, links);
   }
   return devices;
 }

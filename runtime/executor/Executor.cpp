@@ -281,8 +281,9 @@ void Executor::runRank(int64_t rank, Step &step) {
   shared->rank(rank).current = nullptr;
   std::chrono::duration<double> seconds = Trace::Clock::now() - begin;
   self.stats.computeSeconds = seconds.count() - self.stats.communicationSeconds;
-  self.stats.peakBytes = residentBytes(rank, step.arguments, step.results) +
-                         self.device->scratchBytes();
+  self.stats.peakBytes = self.fixedBytes + self.device->scratchBytes() +
+                         residentBytes(rank, step, /*inHost=*/false);
+  self.stats.hostBytes = residentBytes(rank, step, /*inHost=*/true);
   self.stats.movedTransfers = self.device->movedTransfers();
   for (const auto &shards : step.arguments)
     if (shards[rank])
@@ -438,8 +439,16 @@ void Executor::start(int64_t rank, const Start &start) {
   Transfer &transfer = self.transfers[number];
   transfer.begin = begin;
   Device &device = *self.device;
-  device.wait(Queue::Communication, device.record(Queue::Compute));
-  device.start(Queue::Communication, start, self.buffers);
+  bool isCopy = program.program.channels.at(start.channel)->isHostCopy();
+  Queue queue = isCopy ? Queue::Copy : Queue::Communication;
+  device.wait(queue, device.record(Queue::Compute));
+  if (isCopy)
+    device.startCopy(
+        queue, start,
+        program.classOf(rank).buffers[*start.parts.front().dst].bytes,
+        self.buffers);
+  else
+    device.start(queue, start, self.buffers);
   self.slow.begin();
   transfer.startSeconds = secondsSince(begin);
 }

@@ -211,8 +211,7 @@ private:
   void recordTimes(int64_t rank);
   void start(int64_t rank, const Start &start);
   void wait(int64_t rank, const Wait &wait);
-  int64_t residentBytes(int64_t rank, const Bindings &arguments,
-                        const Bindings &results) const;
+  int64_t residentBytes(int64_t rank, const Step &step, bool inHost) const;
 
   // Last of all to go.
   const std::shared_ptr<Ranks> shared;

@@ -123,16 +123,21 @@ void Executor::addTo(Profile &profile, double seconds) {
     profile.add(step);
 }
 
-int64_t Executor::residentBytes(int64_t rank, const Bindings &arguments,
-                                const Bindings &results) const {
+int64_t Executor::residentBytes(int64_t rank, const Step &step,
+                                bool inHost) const {
   std::vector<std::pair<const void *, int64_t>> memory;
-  memory.reserve(arguments.size() + results.size());
-  for (const Bindings *bindings : {&arguments, &results})
-    for (const auto &shards : *bindings)
-      if (shards[rank])
-        memory.emplace_back(shards[rank]->data.get(), shards[rank]->bytes);
+  memory.reserve(step.arguments.size() + step.results.size());
+  auto add = [&](const Bindings &bindings,
+                 const std::vector<Parameter> &parameters) {
+    for (size_t i = 0; i < bindings.size(); ++i)
+      if (const auto &shard = bindings[i][rank];
+          shard && parameters[i].isInHost == inHost)
+        memory.emplace_back(shard->data.get(), shard->bytes);
+  };
+  add(step.arguments, program.program.arguments);
+  add(step.results, program.program.results);
   std::ranges::sort(memory);
-  int64_t bytes = states[rank].fixedBytes;
+  int64_t bytes = 0;
   for (size_t i = 0; i < memory.size(); ++i)
     if (i == 0 || memory[i].first != memory[i - 1].first)
       bytes += memory[i].second;

@@ -366,6 +366,12 @@ void checkTarget(const format::Program &program, const std::string &file) {
       program.target != "cuda-emulated")
     fail("target", "this runtime runs 'cpu' and 'cuda' programs, not '" +
                        program.target + "'");
+  auto inHost = std::ranges::find_if(
+      program.arguments, [](const Parameter &each) { return each.isInHost; });
+  if (program.target == "cuda" && inHost != program.arguments.end())
+    fail("arguments", inHost->name + " is in the memory of the host, which "
+                                     "this runtime copies from and to on "
+                                     "processors alone");
   for (const std::string &feature : program.kernelFeatures)
     if (!format::hasProcessorFeature(feature))
       fail("kernel_features",

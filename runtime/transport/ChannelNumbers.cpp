@@ -62,9 +62,17 @@ static int64_t endOf(const format::Program &program) {
   return std::max(read, program.unreadChannelEnd);
 }
 
+/// What devices copy from and to their hosts is no transport's.
+static Channels exchangedIn(const format::Program &program) {
+  Channels channels = program.channels;
+  std::erase_if(channels,
+                [](const auto &entry) { return entry.second->isHostCopy(); });
+  return channels;
+}
+
 ProgramChannels::ProgramChannels(Transport &transport,
                                  const format::Program &program)
     : transport(transport),
-      first(transport.addChannels(program.channels, endOf(program))) {}
+      first(transport.addChannels(exchangedIn(program), endOf(program))) {}
 
 } // namespace whale::runtime

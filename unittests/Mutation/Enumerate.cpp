@@ -48,8 +48,11 @@ struct Part {
   /// A local slice: only such ones before it hold it up, but it holds up all
   /// that are behind it.
   bool isLocal = false;
+  /// Between host and device: only such ones hold it up, and nothing else is
+  /// held up by it.
+  bool isCopy = false;
 
-  bool fills() const { return hasCells || channel->isAllReduce(); }
+  bool fills() const { return hasCells || isCopy || channel->isAllReduce(); }
 };
 
 struct Rank {
@@ -205,6 +208,9 @@ void Enumerator::findPeers(int64_t number, Part &part, int64_t channelNumber,
     return;
   }
   part.isLocal = channel.isLocalSlice();
+  part.isCopy = channel.isHostCopy();
+  if (part.isCopy)
+    add(number, part.peers);
   for (int64_t peer : channel.participants) {
     bool isSource = takesFrom(channel, number, peer);
     bool isReader = takesFrom(channel, peer, number);
@@ -226,12 +232,12 @@ void Enumerator::checkSizes(int64_t number, const Part &part) {
       return range && shape != shapes.end() &&
              byteCount(tensor.dtype, shape->second) == range->bytes();
     };
-    bool isReduced = channel.isAllReduce();
-    if ((isReduced || part.cells[i]) &&
+    bool isWhole = channel.isAllReduce() || part.isCopy;
+    if ((isWhole || part.cells[i]) &&
         !isLike(part.ends[i].dst, tensor.dstShapes, number))
       outcomes.fault = "a receiver has no such buffer";
     for (auto [peer, index] : part.peers)
-      if ((isReduced || takesFrom(tensor, number, peer)) &&
+      if ((isWhole || takesFrom(tensor, number, peer)) &&
           !isLike(ranks[peer].parts[index].ends[i].src, tensor.srcShapes, peer))
         outcomes.fault = "a sender has no such buffer";
   }
@@ -257,9 +263,11 @@ bool Enumerator::hasReached(const State &state, int64_t rank,
                             size_t index) const {
   if (index >= state[rank].started)
     return false;
-  bool isLocal = ranks[rank].parts[index].isLocal;
+  const std::vector<Part> &parts = ranks[rank].parts;
+  bool isLocal = parts[index].isLocal;
   for (size_t i = 0; i < index; ++i)
-    if ((ranks[rank].parts[i].isLocal || !isLocal) && !hasLeft(state, rank, i))
+    if (parts[i].isCopy == parts[index].isCopy &&
+        (parts[i].isLocal || !isLocal) && !hasLeft(state, rank, i))
       return false;
   return true;
 }
@@ -370,7 +378,7 @@ void Enumerator::spoil(State &state, int64_t rank, const Part &part) {
     if (!dst || std::ranges::any_of(part.ends, isSent) ||
         overlapsOpen(state, rank, *dst, true))
       continue;
-    if (channel.isAllReduce())
+    if (channel.isAllReduce() || part.isCopy)
       memory.write(dst->begin, Contents(garbage, dst->bytes()));
     else if (part.cells[i])
       for (const Cell &cell : *part.cells[i])
@@ -424,6 +432,9 @@ void Enumerator::fill(State &state, int64_t rank, size_t index) {
       symbol = combine({symbol, state[peer].taken[peerIndex][0].hash()});
     const Range &dst = *part.ends.front().dst;
     self.memory.write(dst.begin, Contents(symbol, dst.bytes()));
+  } else if (part.isCopy) {
+    self.memory.write(part.ends.front().dst->begin, self.taken[index][0]);
+    self.taken[index].clear();
   } else {
     size_t next = 0;
     for (size_t i = 0; i < part.cells.size(); ++i) {

@@ -8,6 +8,8 @@
 
 #include "DeviceConformance.h"
 
+#include "device/HostLinks.h"
+
 #include <set>
 
 namespace whale::runtime::test {
@@ -32,6 +34,136 @@ INSTANTIATE_TEST_SUITE_P(Cpu, DeviceConformance,
                          testing::Values(DeviceMaker(createCpu)));
 INSTANTIATE_TEST_SUITE_P(Late, DeviceConformance,
                          testing::Values(late(0), late(1), late(2), late(7)));
+
+//===----------------------------------------------------------------------===//
+// Copies between host and device
+//===----------------------------------------------------------------------===//
+
+/// Devices that copy from and to the memory of their hosts.
+class HostCopies : public testing::TestWithParam<DeviceMaker> {};
+INSTANTIATE_TEST_SUITE_P(Cpu, HostCopies,
+                         testing::Values(DeviceMaker(createCpu)));
+INSTANTIATE_TEST_SUITE_P(Late, HostCopies,
+                         testing::Values(late(0), late(1), late(2), late(7)));
+
+/// Of two integers on each of two ranks.
+Collective makeCopy(const char *kind) {
+  Collective copy = makeCollective("all_reduce", {2, 2});
+  copy.kind = kind;
+  copy.groups.clear();
+  copy.parts[0].reduction.reset();
+  for (int64_t rank : copy.participants)
+    copy.parts[0].srcShapes[rank] = copy.parts[0].dstShapes[rank] = {2};
+  return copy;
+}
+
+/// Fetches buffer 0, sums it up in buffer 2, and brings that back to 0; buffer
+/// 1 is what is fetched into.
+TEST_P(HostCopies, AreDoneWhereTheyAreWaitedFor) {
+  Devices all(GetParam(), 2,
+              {makeCopy("host_to_device"), makeCopy("device_to_host")});
+  std::vector<Integers> memories;
+  for (const auto &device : all.devices)
+    memories.emplace_back(*device, 3, 2).fill(0, 1);
+  KernelLaunch twice{[](void **buffers, int64_t begin, int64_t end) {
+                       for (int64_t i = begin; i < end; ++i)
+                         static_cast<int32_t *>(buffers[1])[i] =
+                             2 * static_cast<int32_t *>(buffers[0])[i];
+                     },
+                     {1, 2},
+                     2,
+                     2};
+  for (int run = 0; run < 2; ++run) {
+    Outcome outcome = all.run([&](int64_t rank, Device &device) {
+      const BufferTable &table = memories[rank].table;
+      auto start = [&](int64_t channel, int64_t number, BufferIndex src,
+                       BufferIndex dst) {
+        device.wait(Queue::Copy, device.record(Queue::Compute));
+        device.startCopy(Queue::Copy, {channel, number, {{src, dst}}}, 8,
+                         table);
+      };
+      for (int round = 0; round < 4; ++round) {
+        start(0, 0, 0, 1);
+        Traffic traffic = device.waitFor(Queue::Compute, 0);
+        EXPECT_EQ(traffic.received, 8);
+        device.launch(Queue::Compute, twice, table);
+        start(1, 1, 2, 0);
+        // The next one is fetched when this one is back: the queue is in order.
+        device.waitFor(Queue::Compute, 1);
+      }
+    });
+    EXPECT_EQ(outcome, Outcome());
+  }
+  for (const Integers &memory : memories)
+    EXPECT_EQ(memory.values(0), (std::vector<int32_t>{256, 512}));
+}
+
+/// A copy goes on beside an exchange that the other rank comes late to.
+TEST_P(HostCopies, WaitForNoExchange) {
+  Devices all(GetParam(), 2, {makeCopy("host_to_device"), makeSend(0, 1)});
+  std::vector<Integers> memories;
+  for (const auto &device : all.devices)
+    memories.emplace_back(*device, 3, 2).fill(0, 1);
+  Outcome outcome = all.run([&](int64_t rank, Device &device) {
+    const BufferTable &table = memories[rank].table;
+    Start send = {1, 0};
+    (rank == 0 ? send.parts[0].src : send.parts[0].dst) = 2;
+    auto exchange = [&] {
+      device.wait(Queue::Communication, device.record(Queue::Compute));
+      device.start(Queue::Communication, send, table);
+    };
+    if (rank == 0)
+      exchange();
+    device.startCopy(Queue::Copy, {0, 1, {{0, 1}}}, 8, table);
+    device.waitFor(Queue::Compute, 1);
+    if (rank == 1)
+      exchange();
+    device.waitFor(Queue::Compute, 0);
+  });
+  EXPECT_EQ(outcome, Outcome());
+  for (const Integers &memory : memories)
+    EXPECT_EQ(memory.values(1), (std::vector<int32_t>{1, 2}));
+}
+
+/// The source of a copy is overwritten before the wait for it.
+TEST(HostCopies, MayBeLate) {
+  std::set<std::vector<int32_t>> seen;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    Devices all(late(seed), 1, {makeCopy("host_to_device")});
+    Integers memory(*all.devices[0], 3, 2);
+    memory.fill(0, 1);
+    Copy overwrite = memory.copy(2, 0);
+    all.run([&](int64_t, Device &device) {
+      device.startCopy(Queue::Copy, {0, 0, {{0, 1}}}, 8, memory.table);
+      device.copy(Queue::Compute, overwrite, memory.table);
+      device.waitFor(Queue::Compute, 0);
+    });
+    seen.insert(memory.values(1));
+  }
+  EXPECT_EQ(seen, (std::set<std::vector<int32_t>>{{0, 0}, {1, 2}}));
+}
+
+/// Four ranks of two nodes copy 1000 bytes each over their hosts' links, of 1e5
+/// bytes a second: two after one another on each.
+TEST(HostCopies, TakeTheTimeOfTheirLink) {
+  auto network = std::make_shared<const Cluster>(Cluster::parse(R"({
+    "kinds": {"k": {"flops": {"f32": 1}, "memory_bytes": 1000,
+      "memory_bandwidth": 10}},
+    "nodes": [{"count": 2, "devices": [{"kind": "k", "count": 2}],
+      "host": {"memory_bytes": 1000, "bandwidth": 1e5}}]})"));
+  std::vector<int64_t> ranks = {0, 1, 2, 3}, mine = {0, 2};
+  auto secondsOf = [&](std::span<const int64_t> local) {
+    HostLinks links(network, local);
+    auto begin = Device::Clock::now(), end = begin;
+    for (int64_t rank : local)
+      end = std::max(end, links.reserve(rank, 1000));
+    return std::chrono::duration<double>(end - begin).count();
+  };
+  EXPECT_GE(secondsOf(ranks), 0.02);
+  EXPECT_LT(secondsOf(ranks), 0.04);
+  // Another process has half of each link.
+  EXPECT_GE(secondsOf(mine), 0.02);
+}
 
 /// Rank 0 sends its buffer 0, of [0], to rank 1, which receives into its own.
 /// Between start and wait both copy their buffer 0 to buffer 1, and then buffer

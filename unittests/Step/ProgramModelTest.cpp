@@ -303,6 +303,48 @@ TEST(ProgramModel, PricesOfChannels) {
   EXPECT_TRUE(exchangesOf(send).empty());
 }
 
+/// Two ranks of a node fetch 16 bytes each from its host, whose link they
+/// share, and compute meanwhile; exchanges go on beside copies.
+TEST(ProgramModel, CopiesShareTheLinkOfTheirHost) {
+  auto clusterOf = [](const char *host) {
+    return Cluster::parse(std::string(R"({
+      "kinds": {"k": {"flops": {"f32": 1}, "memory_bytes": 1000,
+        "memory_bandwidth": 10}},
+      "nodes": [{"count": 2, "devices": [{"kind": "k", "count": 2}])") +
+                          host + R"(}], "network": {"bandwidth": 2}})");
+  };
+  Cluster cluster =
+      clusterOf(R"(, "host": {"memory_bytes": 1000, "bandwidth": 4})");
+  format::Program program = programOf({{0, 1, 2, 3}});
+  format::Collective copy;
+  copy.kind = "host_to_device";
+  copy.participants = {0, 1, 2, 3};
+  copy.parts[0].dtype = format::DType::F32;
+  for (int64_t rank : copy.participants)
+    copy.parts[0].srcShapes[rank] = copy.parts[0].dstShapes[rank] = {4};
+  addChannel(program, copy);
+  addChannel(program, allReduce({{0, 2}, {1, 3}}));
+  program.classes[0].instructions = {start(0, 0), kernel(5), wait(0)};
+  ModelledStep step = modelStep(program, cluster);
+  EXPECT_EQ(step.seconds, 8);
+  EXPECT_TRUE(step.assumptions.empty());
+  EXPECT_EQ(step.sentBytes, 0);
+  ASSERT_EQ(step.ranks.size(), 1u);
+  EXPECT_EQ(step.ranks[0].computeSeconds, 5);
+  EXPECT_EQ(step.ranks[0].communicationSeconds, 3);
+  EXPECT_EQ(modelStep(program, cluster, CollectiveRule::Own, false).seconds, 8);
+  // One copy after the other; both groups of the reduction cross the network.
+  program.classes[0].instructions = {start(0, 0), start(1, 1), start(0, 2),
+                                     wait(1),     wait(2),     wait(0)};
+  EXPECT_EQ(modelStep(program, cluster).seconds, 16);
+  program.classes[0].instructions = {start(0, 0), wait(0),     start(0, 1),
+                                     wait(1),     start(0, 2), wait(2)};
+  EXPECT_EQ(modelStep(program, cluster).seconds, 24);
+  step = modelStep(program, clusterOf(""));
+  EXPECT_EQ(step.seconds, 0);
+  EXPECT_EQ(step.assumptions.size(), 1u);
+}
+
 /// Random programs on random clusters: what is alike is simulated once, with
 /// the times of simulating each rank.
 class Random {

@@ -355,7 +355,7 @@ private:
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       std::optional<double> before = 0;
       for (size_t part = 0; part < ranks[rank].parts.size(); ++part) {
-        auto [transfer, seconds] = ranks[rank].parts[part];
+        auto [transfer, seconds, isCopy] = ranks[rank].parts[part];
         auto post = posts.find({rank, part});
         std::optional<double> from;
         if (before && post != posts.end())

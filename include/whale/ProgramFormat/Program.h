@@ -92,6 +92,9 @@ struct Parameter {
   /// The shape of the whole tensor.
   Shape shape;
   Shared<Layout> layout;
+  /// Whether ranks hold it in the memory of their node's host, and not of their
+  /// device.
+  bool isInHost = false;
 
   /// Arguments only, like the next three fields.
   Role role = Role::Input;
@@ -344,6 +347,13 @@ struct Collective {
   bool isAllReduce() const { return kind == "all_reduce"; }
   /// Whether each rank takes from itself alone, out of the order of its queue.
   bool isLocalSlice() const { return kind == "local_slice"; }
+  /// Whether each rank copies a whole buffer between the memories of its node's
+  /// host and its device, in a queue of its own.
+  bool isHostCopy() const {
+    return kind == "host_to_device" || kind == "device_to_host";
+  }
+  /// Whether ranks exchange nothing.
+  bool isLocal() const { return isLocalSlice() || isHostCopy(); }
   bool operator==(const Collective &) const = default;
 };
 

@@ -32,6 +32,9 @@ struct RankStats {
   int64_t peakBytes = 0;
   /// What the rank holds of the arguments.
   int64_t argumentBytes = 0;
+  /// Beside the peak, what it holds of arguments and results in the memory of
+  /// its host.
+  int64_t hostBytes = 0;
   /// Floating-point operations of matrix products and convolutions, and of
   /// generated kernels.
   double productFlops = 0;
@@ -63,8 +66,8 @@ struct Stats {
   /// n, "argument_bytes": n, "flops": {"products": n, "kernels": n},
   /// "compute_s": s, "communication_s": s, "waiting_s": s, "collectives":
   /// {"all_reduce": {"count": n, "bytes_sent": n, "bytes_received": n}}}]}; on
-  /// late devices also "moved_transfers": n, and with checkpoints
-  /// "staging_bytes": n.
+  /// late devices also "moved_transfers": n, with checkpoints "staging_bytes":
+  /// n, and with state in the hosts' memory "host_bytes": n.
   std::string json() const;
 
   /// Takes some of the ranks from what another process has written.

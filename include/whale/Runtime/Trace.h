@@ -17,7 +17,7 @@
 
 namespace whale::runtime {
 
-enum class Queue : uint8_t { Compute, Communication };
+enum class Queue : uint8_t { Compute, Communication, Copy };
 
 /// Collects what each rank did when; several runs follow one another in it.
 class Trace {

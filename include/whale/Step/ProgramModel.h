@@ -56,8 +56,8 @@ inline std::optional<OpCost> workOf(const format::Instruction &instruction,
                                          : nullptr);
 }
 
-/// The exchanges of a channel, one for each group, in their order. None of a
-/// local slice.
+/// The exchanges of a channel, one for each group, in their order. None where
+/// ranks exchange nothing.
 std::vector<Exchange> exchangesOf(const format::Collective &channel);
 
 /// Bytes that all devices of an exchange send together, as Whale's transports
@@ -73,6 +73,9 @@ struct RankBytes {
   int64_t arena = 0;
   /// For libraries of a GPU.
   int64_t workspace = 0;
+  /// Of arguments and results in the memory of the host, which are none of the
+  /// above.
+  int64_t host = 0;
 
   int64_t total() const {
     return arguments + results + constants + arena + workspace;

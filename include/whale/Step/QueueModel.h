@@ -70,6 +70,9 @@ struct TransferPart {
   /// From the transfer's begin to the end of this part; of one that carries
   /// something, besides the time that this takes.
   double seconds = 0;
+  /// Whether it is a copy between the memories of the rank's host and device,
+  /// which have a queue of their own and leave computation alone.
+  bool isCopy = false;
 };
 
 struct RankQueue {

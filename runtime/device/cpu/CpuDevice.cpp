@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Numeric.h"
-#include "device/Device.h"
+#include "device/HostLinks.h"
 #include "device/cpu/Epilogue.h"
 #include "device/cpu/Operations.h"
 #include "device/cpu/Parallel.h"
@@ -30,6 +30,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <thread>
 #include <unordered_map>
 
 namespace whale::runtime {
@@ -38,15 +39,15 @@ namespace {
 class CpuDevice : public Device {
 public:
   CpuDevice(std::shared_ptr<CpuContext> given, Transport *transport,
-            int64_t rank)
+            int64_t rank, std::shared_ptr<HostLinks> links)
       : shared(std::move(given)), context(*shared), transport(transport),
-        rank(rank) {}
+        rank(rank), links(std::move(links)) {}
 
   void attachThread() override {
     checkThreads(context.threads);
     setThreadCount(context.threads);
   }
-  void reset() override {}
+  void reset() override { copies.clear(); }
   void finish() override {}
 
   std::shared_ptr<Buffer> allocate(MemorySpace, int64_t bytes) override {
@@ -134,7 +135,11 @@ public:
     tickets[number] =
         transport->start(rank, start.channel, buffersOf(start, table));
   }
+  void startCopy(Queue, const Start &start, int64_t bytes,
+                 const BufferTable &table) override;
   Traffic waitFor(Queue, int64_t transfer) override {
+    if (auto copy = copies.find(transfer); copy != copies.end())
+      return waitForCopy(copies.extract(copy).mapped());
     return transport->wait(rank, tickets.at(static_cast<size_t>(transfer)));
   }
 
@@ -154,6 +159,13 @@ public:
   }
 
 private:
+  /// Of a copy between host and device.
+  struct HostCopy {
+    Traffic traffic;
+    Clock::time_point end;
+  };
+  Traffic waitForCopy(const HostCopy &copy) const;
+
   /// Puts the addresses of buffers into `list`.
   void gather(const BufferTable &table, const std::vector<BufferIndex> &buffers,
               size_t at) {
@@ -180,12 +192,43 @@ private:
   std::vector<void *> list;
   /// Of the transfers, by number.
   std::vector<Ticket> tickets;
+  /// Of the copies that were not waited for, by number; the links that they
+  /// go over, where these are emulated.
+  std::unordered_map<int64_t, HostCopy> copies;
+  std::shared_ptr<HostLinks> links;
   /// Bytes and FLOP/s a second, once measured.
   std::optional<double> bandwidth, floatPeak, halfPeak;
   std::unordered_map<const Matmul *, PreparedMatmul> matmuls;
   std::unordered_map<const Convolution *, PreparedConvolution> convolutions;
 };
 } // namespace
+
+/// The bytes move at once: that they may as well move later is for the one who
+/// waits.
+void CpuDevice::startCopy(Queue, const Start &start, int64_t bytes,
+                          const BufferTable &table) {
+  PartBuffers buffers = buffersOf(start, table).front();
+  if (bytes)
+    std::memcpy(buffers.dst, buffers.src, static_cast<size_t>(bytes));
+  copies[start.transfer] = {{.sent = bytes, .received = bytes},
+                            links ? links->reserve(rank, bytes)
+                                  : Clock::time_point::min()};
+}
+
+Traffic CpuDevice::waitForCopy(const HostCopy &copy) const {
+  Traffic traffic = copy.traffic;
+  // A run that is stopped is not slept through.
+  constexpr std::chrono::milliseconds patience(20);
+  auto begin = Clock::now();
+  for (auto now = begin; now < copy.end; now = Clock::now()) {
+    if (transport && transport->aborted())
+      throw Aborted();
+    std::this_thread::sleep_until(std::min(copy.end, now + patience));
+  }
+  traffic.linkSeconds =
+      std::chrono::duration<double>(Clock::now() - begin).count();
+  return traffic;
+}
 
 void CpuDevice::bind(BufferTable &table, std::span<const Region> regions) {
   std::vector<void *> &addresses = addressesOf(table);
@@ -232,8 +275,10 @@ std::shared_ptr<CpuContext> createCpuContext(int64_t threads) {
 }
 
 std::unique_ptr<Device> createCpuDevice(std::shared_ptr<CpuContext> context,
-                                        Transport *transport, int64_t rank) {
-  return std::make_unique<CpuDevice>(std::move(context), transport, rank);
+                                        Transport *transport, int64_t rank,
+                                        std::shared_ptr<HostLinks> links) {
+  return std::make_unique<CpuDevice>(std::move(context), transport, rank,
+                                     std::move(links));
 }
 
 } // namespace whale::runtime

@@ -90,6 +90,10 @@ public:
 
   void start(Queue queue, const Start &start,
              const BufferTable &table) override;
+  /// checkTarget refuses programs that have any.
+  void startCopy(Queue, const Start &, int64_t, const BufferTable &) override {
+    throw Error("GPUs take no copies from and to the host's memory");
+  }
   Traffic waitFor(Queue queue, int64_t transfer) override;
 
   bool repeat(const BufferTable &table, size_t part) override;

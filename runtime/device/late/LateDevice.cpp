@@ -78,6 +78,10 @@ public:
     queues->start(rank, queue,
                   {start.transfer, start.channel, buffersOf(start, table)});
   }
+  void startCopy(Queue queue, const Start &start, int64_t,
+                 const BufferTable &table) override {
+    this->start(queue, start, table);
+  }
   Traffic waitFor(Queue, int64_t transfer) override {
     // The thread waits, and with it all that it puts anywhere later.
     return queues->waitFor(rank, transfer);

@@ -152,8 +152,8 @@ void LateQueues::drain(int64_t rank, Queue queue) {
 }
 
 void LateQueues::finish(int64_t rank) {
-  drain(rank, Queue::Compute);
-  drain(rank, Queue::Communication);
+  for (Queue queue : {Queue::Compute, Queue::Communication, Queue::Copy})
+    drain(rank, queue);
   Lock lock(mutex);
   --running;
   changed.notify_all();
@@ -219,22 +219,29 @@ bool LateQueues::isReady(Rank &rank, const Operation &operation) {
   return rank.line(operation.event->queue).done >= operation.event->number;
 }
 
+/// What is next on a queue of transfers.
+void LateQueues::addPost(int64_t number, Queue queue,
+                         std::vector<Choice> &choices) {
+  Rank &rank = ranks[number];
+  const Line &line = rank.line(queue);
+  if (line.operations.empty() || !isReady(rank, line.operations.front()))
+    return;
+  const Operation &next = line.operations.front();
+  // Waits are over at once: what is behind them has a priority.
+  double priority = next.transfer ? next.transfer->postPriority : 2;
+  bool isNeeded = rank.awaited && !rank.awaited->isPosted;
+  if (holdsBack(Choice::Communicate) && next.transfer && !isNeeded)
+    priority -= 2;
+  choices.push_back({Choice::Communicate, number, priority, queue});
+}
+
 void LateQueues::addChoices(int64_t number, std::vector<Choice> &choices) {
   Rank &rank = ranks[number];
   const Line &compute = rank.line(Queue::Compute);
   if (!compute.operations.empty() && isReady(rank, compute.operations.front()))
     choices.push_back({Choice::Compute, number, rank.computePriority});
-  const Line &communication = rank.line(Queue::Communication);
-  if (!communication.operations.empty()) {
-    const Operation &next = communication.operations.front();
-    // Waits are over at once: what is behind them has a priority.
-    double priority = next.transfer ? next.transfer->postPriority : 2;
-    bool isNeeded = rank.awaited && !rank.awaited->isPosted;
-    if (holdsBack(Choice::Communicate) && next.transfer && !isNeeded)
-      priority -= 2;
-    if (isReady(rank, next))
-      choices.push_back({Choice::Communicate, number, priority});
-  }
+  addPost(number, Queue::Communication, choices);
+  addPost(number, Queue::Copy, choices);
   auto open = std::find_if(rank.transfers.begin(), rank.transfers.end(),
                            [](const Transfer &transfer) {
                              return transfer.isPosted && !transfer.isDone;
@@ -276,8 +283,8 @@ void LateQueues::step() {
     if (next->kind == Choice::Move) {
       move(next->rank);
     } else {
-      runNext(next->rank, next->kind == Choice::Compute ? Queue::Compute
-                                                        : Queue::Communication);
+      runNext(next->rank,
+              next->kind == Choice::Compute ? Queue::Compute : next->queue);
       restart();
     }
   } catch (const std::exception &) {
@@ -307,7 +314,8 @@ void LateQueues::runNext(int64_t rank, Queue queue) {
     return;
   Transfer &transfer = *operation.transfer;
   const Start &start = transfer.start;
-  transfer.ticket = transport.start(rank, start.channel, start.parts);
+  if (!isCopy(transfer))
+    transfer.ticket = transport.start(rank, start.channel, start.parts);
   transfer.isPosted = true;
 }
 
@@ -316,7 +324,7 @@ void LateQueues::move(int64_t rank) {
   self.hasMoved = true;
   for (Transfer &transfer : self.transfers)
     if (transfer.isPosted && !transfer.isDone &&
-        transport.test(rank, transfer.ticket)) {
+        (isCopy(transfer) || transport.test(rank, transfer.ticket))) {
       end(rank, transfer);
       restart();
     }
@@ -324,7 +332,14 @@ void LateQueues::move(int64_t rank) {
 
 void LateQueues::end(int64_t rank, Transfer &transfer) {
   Rank &self = ranks[rank];
-  transfer.traffic = transport.wait(rank, transfer.ticket);
+  if (!isCopy(transfer)) {
+    transfer.traffic = transport.wait(rank, transfer.ticket);
+  } else if (!transfer.received.empty()) {
+    std::span<const char> from = transfer.sent.front();
+    std::memcpy(transfer.start.parts.front().dst, from.data(), from.size());
+    transfer.traffic.sent = transfer.traffic.received =
+        static_cast<int64_t>(from.size());
+  }
   transfer.isDone = true;
   self.moved += self.line(Queue::Compute).done > transfer.place;
 }

@@ -97,7 +97,7 @@ private:
     Transfer *transfer;
   };
   struct Rank {
-    std::array<Line, 2> lines;
+    std::array<Line, 3> lines;
     /// Those that were started in this run, but for the oldest that are over.
     std::deque<Transfer> transfers;
     std::deque<Spoil> spoils;
@@ -118,6 +118,8 @@ private:
     enum Kind : uint8_t { Compute, Communicate, Move } kind = Compute;
     int64_t rank = 0;
     double priority = -1;
+    /// Of what is posted.
+    Queue queue = Queue::Communication;
   };
   using Lock = std::unique_lock<std::mutex>;
 
@@ -133,6 +135,10 @@ private:
   void addChoices(int64_t number, std::vector<Choice> &choices);
   bool isReady(Rank &rank, const Operation &operation);
   void runNext(int64_t rank, Queue queue);
+  void addPost(int64_t rank, Queue queue, std::vector<Choice> &choices);
+  bool isCopy(const Transfer &transfer) const {
+    return program.channels.at(transfer.start.channel)->isHostCopy();
+  }
   void move(int64_t rank);
   void end(int64_t rank, Transfer &transfer);
   bool overlapsOpen(const Rank &rank, const Transfer &transfer) const;
