@@ -20,6 +20,7 @@ DIALECTS = {
         "Whale/IR/WhaleOps.td",
         "Whale/IR/WhaleProgramOps.td",
         "Whale/IR/WhaleRecomputeOps.td",
+        "Whale/IR/WhaleOffloadOps.td",
     ],
     "stablehlo": ["StableHLO/IR/StableHLO*Ops.td"],
     "chlo": ["CHLO/IR/CHLOOps.td"],

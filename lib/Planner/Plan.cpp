@@ -202,6 +202,12 @@ Json toJson(const Plan &plan) {
     }
     json["recomputed"] = std::move(recomputed);
   }
+  if (!plan.offloaded.empty()) {
+    Json offloaded = Json::array();
+    for (const Plan::Offloaded &each : plan.offloaded)
+      offloaded.push_back(each.argument);
+    json["offloaded"] = std::move(offloaded);
+  }
   return json;
 }
 
@@ -429,7 +435,7 @@ Plan PlanReader::read(const JsonField &file) {
                      "'decisions' alone");
   }
   decisions.object({"version", "step", "cluster", "cuts", "devices", "shares",
-                    "splits", "sums", "pipelines", "recomputed"});
+                    "splits", "sums", "pipelines", "recomputed", "offloaded"});
   if (JsonField version = decisions.need("version");
       version.count(int64_t(kMostNumber)) != kPlanVersion)
     version.fail("expected version " + std::to_string(kPlanVersion) +
@@ -472,6 +478,13 @@ Plan PlanReader::read(const JsonField &file) {
   if (std::optional<JsonField> list = decisions.get("recomputed"))
     for (const JsonField &each : list->list())
       plan.recomputed.push_back(recomputed(each));
+  if (std::optional<JsonField> list = decisions.get("offloaded"))
+    for (const JsonField &each : list->list()) {
+      int64_t argument = number(each);
+      if (!plan.offloaded.empty() && argument <= plan.offloaded.back().argument)
+        each.fail("expected more than the number before");
+      plan.offloaded.push_back({argument, placeOf(each)});
+    }
   return plan;
 }
 

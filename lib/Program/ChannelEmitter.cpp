@@ -26,6 +26,7 @@
 #include "mlir/IR/Threading.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Placement/Cells.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/Hashing.h"
@@ -263,8 +264,13 @@ FailureOr<format::ChannelPart> emitPart(const Use &use,
                                         Budget &budget) {
   CollectiveOp op = use.op;
   Step step = stepOf(op);
-  std::optional<Reduction> reduction = reductionOf(step);
   format::ChannelPart tensor;
+  if (isHostCopy(op)) {
+    tensor.dtype = toDType(elementTypeOf(op));
+    addShapes(use, classes, tensor);
+    return tensor;
+  }
+  std::optional<Reduction> reduction = reductionOf(step);
   if (reduction)
     tensor.reduction = toFormat(*reduction);
   tensor.dtype = toDType(elementTypeOf(op));
@@ -298,7 +304,9 @@ FailureOr<format::Collective> emitChannel(ArrayRef<Use *> parts,
     collective.parts.push_back(std::move(*part));
   }
   Step step = stepOf(parts.front()->op);
-  collective.kind = stringifyStepKind(step.kind).str();
+  Operation *first = parts.front()->op;
+  collective.kind = isHostCopy(first) ? first->getName().stripDialect().str()
+                                      : stringifyStepKind(step.kind).str();
   for (const auto &[number, sides] : parts.front()->sides)
     llvm::append_range(collective.participants,
                        ScheduleOp(classes[number]).getRanks());
@@ -327,8 +335,8 @@ LogicalResult checkPieces(ModuleOp module) {
   llvm::DenseSet<std::pair<Attribute, Attribute>> counted;
   int64_t pieces = 0;
   WalkResult walk = module.walk([&](CollectiveOp op) {
-    // An all-reduce has groups only.
-    if (isa<AllReduceOp>(op.getOperation()) ||
+    // An all-reduce has groups only, a copy not even these.
+    if (isa<AllReduceOp>(op.getOperation()) || isHostCopy(op) ||
         !counted.insert({op.getFrom(), op.getTo()}).second)
       return WalkResult::advance();
     Step step = stepOf(op);

@@ -26,6 +26,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "whale/Conversion/Passes.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Program/EmitProgram.h"
 #include "whale/Program/Nesting.h"
@@ -34,6 +35,7 @@
 #include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/Plans.h"
+#include "whale/Transforms/SourceLines.h"
 
 #include "llvm/Support/SourceMgr.h"
 
@@ -80,6 +82,25 @@ static void addDevices(PlanSummary &summary, const format::Program &program,
   }
 }
 
+/// GPUs copy nothing from and to the memory of hosts.
+static LogicalResult checkOffload(ModuleOp module,
+                                  const CompileOptions &options) {
+  bool isForGpu = options.target == "cuda" || options.target == kCudaTestTarget;
+  if (!isForGpu || Config(module).getOffloadLevel() == OffloadLevel::None)
+    return success();
+  Location place = module.getLoc();
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!findPosition(op->getLoc()))
+      return WalkResult::advance();
+    place = op->getLoc();
+    return WalkResult::interrupt();
+  });
+  return emitError(place)
+         << "offload.level: programs for target '" << options.target
+         << "' keep all state in the memory of devices; leave it out, or "
+            "compile for 'cpu', or for 'none' to simulate";
+}
+
 /// Compiles a module that was read and verified.
 static LogicalResult compileModule(ModuleOp module, StringRef fileName,
                                    const CompileOptions &options,
@@ -96,6 +117,8 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
         failed(setGivenPlan(module, *cluster, options.planFile, options.plan)))
       return failure();
   }
+  if (failed(checkOffload(module, options)))
+    return failure();
   std::string name = module.getSymName().value_or("program").str();
   StringRef first =
       isPartitioned(module) ? kKernelsLevel : getLevels().front().name;

@@ -30,6 +30,8 @@
 #include "ToFormat.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
+#include "whale/ProgramFormat/CheckSpaces.h"
 #include "whale/ProgramFormat/CheckValues.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
@@ -271,6 +273,7 @@ LogicalResult ProgramEmitter::gatherParameters() {
                             get("whale.placement"), get("whale.global_type"),
                             loc)))
       return failure();
+    argument.isInHost = bool(get(kInHostAttr));
     argument.donated = isDonated(first, i) || get(kAliasingOutputAttr);
     argument.fedBy = number(get(kFedByAttr));
     argument.batchDim = number(get(kBatchDimAttr));
@@ -291,6 +294,7 @@ LogicalResult ProgramEmitter::gatherParameters() {
                             get("whale.placement"), get("whale.global_type"),
                             first.getLoc())))
       return failure();
+    result.isInHost = bool(get(kInHostAttr));
     result.alias = number(get(kAliasAttr));
     if (auto callback = dyn_cast_or_null<DictionaryAttr>(get(kCallbackAttr)))
       result.callback = describeCallback(callback);
@@ -443,7 +447,9 @@ LogicalResult ProgramEmitter::gather() {
 }
 
 LogicalResult ProgramEmitter::verify() {
-  std::optional<format::Fault> fault = format::checkTransfers(program);
+  std::optional<format::Fault> fault = format::checkSpaces(program);
+  if (!fault)
+    fault = format::checkTransfers(program);
   if (!fault)
     fault = format::checkValues(program);
   if (!fault)

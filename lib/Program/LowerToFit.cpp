@@ -525,6 +525,8 @@ LogicalResult Fitter::run(StringRef first) {
   }
   if (device)
     return fail();
+  if (std::string lack = describeHostLack(needs, *cluster); !lack.empty())
+    return isTrial ? failure() : emitError(findPlace()) << "memory: " << lack;
   if (!firstLack.empty())
     emitRemark(module.getLoc())
         << "memory: decided again, as with what was decided first "

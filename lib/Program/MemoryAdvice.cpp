@@ -12,9 +12,10 @@
 // Which changes are tried follows from what takes the memory. More
 // micro-batches divide what is kept of samples, so as many are tried as would
 // do if that were in proportion. 'split' and stages divide what parameters
-// take, too. Recomputation keeps less of samples. What donation would save is
-// known without another plan. A change is named only if the fullest device then
-// needs less. Cost: at most four plans.
+// take, too. Recomputation keeps less of samples, and hosts have room for state
+// of the optimizer. What donation would save is known without another plan. A
+// change is named only if the fullest device then needs less. Cost: at most
+// four plans.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,6 +61,7 @@ private:
   std::optional<StepChange> moreStages();
   std::optional<StepChange> splitInstead();
   std::optional<StepChange> recompute();
+  std::optional<StepChange> offload();
   void addDonation(std::vector<Advice> &list) const;
   int64_t fixedBytes() const {
     return need.bytes - std::max<int64_t>(0, keptBytes());
@@ -173,10 +175,34 @@ std::optional<StepChange> Adviser::recompute() {
                     &Config::setGradientCheckpoint};
 }
 
+static void setOffload(ModuleOp module) {
+  Builder builder(module);
+  NamedAttrList config(module->getAttrOfType<DictionaryAttr>(Config::kAttr));
+  config.set("offload", builder.getDictionaryAttr(builder.getNamedAttr(
+                            "level", builder.getStringAttr("state"))));
+  module->setAttr(Config::kAttr, config.getDictionary(module.getContext()));
+}
+
+/// State in the memory of hosts, where all nodes have any, and no GPUs, which
+/// copy nothing from there.
+std::optional<StepChange> Adviser::offload() {
+  if (Config(input).getOffloadLevel() != OffloadLevel::None ||
+      !llvm::all_of(cluster.nodes,
+                    [](const NodeGroup &node) { return bool(node.host); }) ||
+      llvm::any_of(cluster.devices, [&](const Device &device) {
+        return !cluster.kinds[device.kind].arch.empty();
+      }))
+    return std::nullopt;
+  return StepChange{"the optimizer's state in the memory of hosts "
+                    "(offload.level)",
+                    &setOffload};
+}
+
 std::vector<StepChange> Adviser::listChanges() {
   std::vector<StepChange> list;
-  for (auto change : {&Adviser::moreMicroBatches, &Adviser::recompute,
-                      &Adviser::splitInstead, &Adviser::moreStages})
+  for (auto change :
+       {&Adviser::moreMicroBatches, &Adviser::recompute, &Adviser::offload,
+        &Adviser::splitInstead, &Adviser::moreStages})
     if (std::optional<StepChange> found = (this->*change)())
       list.push_back(std::move(*found));
   return list;

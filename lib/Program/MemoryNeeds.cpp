@@ -22,12 +22,15 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Report/TextTable.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/OpCost.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -84,15 +87,19 @@ std::vector<MemoryNeed> findMemoryNeeds(ModuleOp module, const Cluster &cluster,
       continue;
     isPlanned = true;
     MemoryNeed need;
-    for (Type type : schedule.getArgumentTypes())
-      need.argumentBytes += getTensorBytes(type);
+    for (auto [number, type] : llvm::enumerate(schedule.getArgumentTypes()))
+      (schedule.getArgAttr(number, kInHostAttr) ? need.hostBytes
+                                                : need.argumentBytes) +=
+          getTensorBytes(type);
     need.bytes = need.argumentBytes + arena.getInt();
     SmallVector<FunctionOpInterface> functions =
         withSegments(schedule, symbols);
     need.constantBytes = countConstants(functions);
     for (auto buffer : buffers.getAsRange<DictionaryAttr>())
-      if (buffer.contains("result"))
-        need.resultBytes += buffer.getAs<IntegerAttr>("bytes").getInt();
+      if (auto result = buffer.getAs<IntegerAttr>("result"))
+        (schedule.getResultAttr(result.getInt(), kInHostAttr)
+             ? need.hostBytes
+             : need.resultBytes) += buffer.getAs<IntegerAttr>("bytes").getInt();
     need.scratchBytes = scratch.find(
         functions, isCpu || schedule->hasAttr(kForProcessorAttrName),
         schedule.getRanks().front());
@@ -137,6 +144,33 @@ std::string describeLack(ArrayRef<MemoryNeed> needs, const Cluster &cluster,
          " of them for its arguments" +
          part(resultBytes, "results that replace no argument") +
          part(need.scratchBytes, "what products and convolutions take besides");
+}
+
+std::string describeHostLack(ArrayRef<MemoryNeed> needs,
+                             const Cluster &cluster) {
+  struct Node {
+    int64_t bytes = 0, devices = 0, first = 0;
+  };
+  std::map<unsigned, Node> nodes;
+  for (auto [device, need] : llvm::enumerate(needs)) {
+    Node &node = nodes[cluster.devices[device].node];
+    if (node.devices++ == 0)
+      node.first = int64_t(device);
+    node.bytes += need.hostBytes;
+  }
+  for (const auto &[number, node] : nodes) {
+    const NodeGroup &group = cluster.nodeOf(node.first);
+    int64_t memory = group.host ? group.host->memoryBytes : 0;
+    if (node.bytes > memory)
+      return ("the host of node '" + Twine(group.name) + "' lacks " +
+              describeBytes(double(node.bytes - memory)) + ": it has " +
+              describeBytes(double(memory)) + " and needs " +
+              describeBytes(double(node.bytes)) + " for the state of its " +
+              Twine(node.devices) +
+              (node.devices == 1 ? " device" : " devices"))
+          .str();
+  }
+  return "";
 }
 
 std::string describeNeeds(ArrayRef<MemoryNeed> needs, const MemoryFit &fit) {

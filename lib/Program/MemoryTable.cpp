@@ -20,7 +20,7 @@
 #include "ClassEmitter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Report/TextTable.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/SourceLines.h"
@@ -141,6 +141,31 @@ void addReserves(Rows &rows, const DeviceKind &kind) {
     addRow(rows, "besides, reserved (reserved_bytes)", {kind.reservedBytes});
 }
 
+/// What is in the memory of a device's host, which others share.
+std::string describeHost(ScheduleOp schedule, const Cluster &cluster,
+                         const MemoryNeed &need) {
+  int64_t device = schedule.getRanks().front();
+  const std::optional<HostMemory> &host = cluster.nodeOf(device).host;
+  if (need.hostBytes == 0 || !host)
+    return "";
+  auto devices = llvm::count_if(cluster.devices, [&](const Device &other) {
+    return other.node == cluster.devices[device].node;
+  });
+  std::string text = "and " + describeBytes(double(need.hostBytes)) +
+                     " in the memory of its host, of " +
+                     describeBytes(double(host->memoryBytes));
+  if (devices > 1)
+    text += " that " + std::to_string(devices) + " devices share";
+  Sums sums;
+  for (BlockArgument argument : schedule.getArguments())
+    if (schedule.getArgAttr(argument.getArgNumber(), kInHostAttr))
+      add(sums, describeArgument(argument), getTensorBytes(argument.getType()));
+  Rows rows;
+  for (const auto &[what, sum] : sums)
+    addRow(rows, what, sum);
+  return text + "\n" + alignColumns(std::move(rows));
+}
+
 } // namespace
 
 std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
@@ -174,8 +199,9 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     Rows rows;
     Sums arguments;
     for (BlockArgument argument : schedule.getArguments())
-      add(arguments, describeArgument(argument),
-          getTensorBytes(argument.getType()));
+      if (!schedule.getArgAttr(argument.getArgNumber(), kInHostAttr))
+        add(arguments, describeArgument(argument),
+            getTensorBytes(argument.getType()));
     for (const auto &[what, sum] : arguments)
       addRow(rows, what, sum);
     addRow(rows, "results that replace no argument", {need.resultBytes});
@@ -185,6 +211,7 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
     addArena(rows, schedule, namesTaskGraphs);
     addReserves(rows, kind);
     text += alignColumns(std::move(rows));
+    text += describeHost(schedule, cluster, need);
   }
   if (classes.size() > mostClasses)
     text += "other devices need at most " +

@@ -46,6 +46,11 @@ namespace whale {
   "whale-convolutions-to-products,whale-convolution-gradients,"                \
   "whale-normalize-convolutions,whale-lower-library-ops{target=%}"
 
+// When instructions run, which begins level 'program'.
+#define ORDER                                                                  \
+  "whale-order-instructions,whale-start-transfers,whale-copy-host-state,"      \
+  "whale-start-copies"
+
 // How values get their places, which ends level 'program'.
 #define BUFFERS "whale-join-channels,whale-verify-schedule,whale-plan-buffers"
 #define GPU_BUFFERS BUFFERS "{alignment=256}"
@@ -67,7 +72,8 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-form-attention,whale-cut-task-graphs,whale-keep-received,"
        "whale-divide-stacks,whale-sink-conversions,whale-micro-batch"},
       {"task-graphs", "whale-form-task-graphs,whale-verify-task-graphs"},
-      {"placed", "whale-place-results,whale-assign-devices,whale-propagate,"
+      {"placed", "whale-place-results,whale-assign-devices,"
+                 "whale-offload-state,whale-propagate,"
                  "whale-insert-reshards,whale-narrow-reductions,"
                  "whale-verify-placements"},
       {kPlannedLevel,
@@ -87,8 +93,7 @@ llvm::ArrayRef<Level> getLevels() {
        "whale-fuse-rows{target=%}),"
        "whale-outline-kernels{target=%},whale-check-threads",
        /*isVerified=*/false},
-      {"program", "whale-order-instructions,whale-start-transfers," BUFFERS,
-       "whale-order-instructions,whale-start-transfers," GPU_BUFFERS},
+      {"program", ORDER "," BUFFERS, ORDER "," GPU_BUFFERS},
   };
   return levels;
 }

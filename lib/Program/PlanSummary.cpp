@@ -232,6 +232,8 @@ void PlanSummary::addDevices(const format::Program &program,
     if (!needs.empty()) {
       json["peak_memory_bytes"] = needs[first].bytes;
       json["memory"] = describeNeed(needs[first]);
+      if (needs[first].hostBytes > 0)
+        json["host_memory_bytes"] = needs[first].hostBytes;
     }
     devices.push_back(std::move(json));
   }

@@ -139,6 +139,8 @@ Named decisionsOf(const Json &plan) {
             " compute again",
         operations.is_null() ? "nothing" : "operations " + operations.dump());
   }
+  if (const Json &list = memberOf(decisions, "offloaded"); !list.is_null())
+    add("arguments in the memory of hosts", list.dump());
   size_t number = 0;
   for (const Json &pipeline : memberOf(decisions, "pipelines")) {
     std::string name = "pipeline " + std::to_string(number++);

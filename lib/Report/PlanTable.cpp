@@ -42,15 +42,21 @@ std::string makePlanTable(std::string_view text) {
     for (double flops : work.flops)
       rows.back().push_back(flops > 0 ? withPrefix(flops, "") : "-");
   }
-  std::string table = alignColumns(rows), collectives;
-  for (const Exchange &exchange : plan.collectives)
+  std::string table = alignColumns(rows), collectives, copies;
+  for (const Exchange &exchange : plan.collectives) {
+    bool isCopy =
+        exchange.name == "host_to_device" || exchange.name == "device_to_host";
+    std::string &list = isCopy ? copies : collectives;
     // A device that takes a part of what it has exchanges nothing.
-    if (exchange.name != "local_slice")
-      collectives += (collectives.empty() ? "" : ", ") +
-                     std::to_string(exchange.count) + " " + exchange.name +
-                     " (" + describeBytes(exchange.bytes) + ")";
-  return table + "collectives of a step: " +
-         (collectives.empty() ? "none" : collectives) + "\n";
+    if (exchange.name == "local_slice")
+      continue;
+    list += (list.empty() ? "" : ", ") + std::to_string(exchange.count) + " " +
+            exchange.name + " (" + describeBytes(exchange.bytes) + ")";
+  }
+  table +=
+      "collectives of a step: " + (collectives.empty() ? "none" : collectives) +
+      "\n";
+  return copies.empty() ? table : table + "copies of a step: " + copies + "\n";
 }
 
 } // namespace whale

@@ -209,8 +209,10 @@ void Summary::addExchanges() {
   });
   std::vector<std::string> names;
   for (const Exchange &exchange : order)
-    // A device that takes a part of what it has exchanges nothing.
-    if (exchange.name != "local_slice")
+    // A device that takes a part of what it has exchanges nothing, and neither
+    // does one that copies from its host.
+    if (exchange.name != "local_slice" && exchange.name != "host_to_device" &&
+        exchange.name != "device_to_host")
       names.push_back(std::to_string(exchange.count) + " " + exchange.name +
                       " " + describeBytes(exchange.bytes));
   if (names.empty()) {

@@ -41,6 +41,7 @@ Plan makePlan() {
                      {{{Step::Forward, 0, 0}, {Step::Backward, 0, 0}},
                       {{Step::Forward, 1, 0}, {Step::WeightGradient, 1, 0}}}}};
   plan.recomputed = {{{{0, 1}, {4, 5}}, {3, 4, 7}}, {{{2}, {3}}, {}}};
+  plan.offloaded = {{1}, {2}, {5}};
   return plan;
 }
 
@@ -151,7 +152,9 @@ TEST(Plan, ErrorsHaveTheirPlaces) {
   expect([](Json &plan) { plan["stages"] = 1; },
          "stages: unknown field, expected one of version, step, cluster, cuts, "
          "devices, shares, splits, sums, pipelines, "
-         "recomputed");
+         "recomputed, offloaded");
+  expect([](Json &plan) { plan["offloaded"][2] = 2; },
+         "offloaded[2]: expected more than the number before");
 }
 
 } // namespace

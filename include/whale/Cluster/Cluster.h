@@ -126,7 +126,8 @@ struct Link {
 /// The memory of a node's host, which devices may offload to.
 struct HostMemory {
   int64_t memoryBytes = 0;
-  /// Bytes per second between the host and each of its devices.
+  /// Bytes per second between the host and its devices, which share them in
+  /// both directions.
   double bandwidth = 0;
 
   bool operator==(const HostMemory &other) const = default;

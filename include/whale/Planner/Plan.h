@@ -143,6 +143,18 @@ struct Plan {
   };
   std::vector<Recomputed> recomputed = {};
 
+  /// An argument of the step, by number as in a split, that is in the memory of
+  /// hosts. Ascending; none where that is not said.
+  struct Offloaded {
+    int64_t argument = 0;
+    system::TextPlace place = {};
+
+    bool operator==(const Offloaded &other) const {
+      return argument == other.argument;
+    }
+  };
+  std::vector<Offloaded> offloaded = {};
+
   bool operator==(const Plan &other) const = default;
 };
 

@@ -29,6 +29,8 @@ struct MemoryNeed {
   int64_t resultBytes = 0;
   /// Of constants.
   int64_t constantBytes = 0;
+  /// Beside all of them, those of arguments and results in the host's memory.
+  int64_t hostBytes = 0;
   /// And of what products and convolutions take besides their buffers.
   int64_t scratchBytes = 0;
   /// What would be needed besides without recomputation
@@ -51,6 +53,11 @@ std::optional<int64_t> findOverfull(llvm::ArrayRef<MemoryNeed> needs,
 /// Says which device lacks how many bytes, and what takes them.
 std::string describeLack(llvm::ArrayRef<MemoryNeed> needs,
                          const Cluster &cluster, int64_t device);
+
+/// Says which host lacks memory for what its devices leave there, and how much;
+/// empty if none does.
+std::string describeHostLack(llvm::ArrayRef<MemoryNeed> needs,
+                             const Cluster &cluster);
 
 /// Says which device needs most, and what it was expected to need if that is
 /// known.

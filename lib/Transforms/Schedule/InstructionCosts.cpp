@@ -13,7 +13,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Transforms/InstructionWork.h"
 #include "whale/Transforms/OpCost.h"
 
@@ -46,6 +46,11 @@ ProgramCosts::secondsOf(ArrayRef<CollectiveOp> transfers) const {
   SmallVector<CollectiveOp> firsts;
   SmallVector<size_t> kindOf;
   for (CollectiveOp op : transfers) {
+    if (isHostCopy(op)) {
+      kindOf.push_back(firsts.size());
+      firsts.push_back(op);
+      continue;
+    }
     auto [kind, isNew] = kinds.try_emplace({stepKindOf(op), elementBytes(op),
                                             op.getFrom().getAsOpaquePointer(),
                                             op.getTo().getAsOpaquePointer()},
@@ -57,6 +62,10 @@ ProgramCosts::secondsOf(ArrayRef<CollectiveOp> transfers) const {
   std::vector<double> seconds(firsts.size());
   parallelFor(context, 0, firsts.size(), [&](size_t i) {
     CollectiveOp op = firsts[i];
+    if (isHostCopy(op)) {
+      seconds[i] = hostCopySeconds(op, op.getFrom().getValue().devices()[0]);
+      return;
+    }
     seconds[i] = stepSeconds(
         *model,
         {stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()},
@@ -66,6 +75,18 @@ ProgramCosts::secondsOf(ArrayRef<CollectiveOp> transfers) const {
   for (size_t kind : kindOf)
     all.push_back(seconds[kind]);
   return all;
+}
+
+double ProgramCosts::hostCopySeconds(CollectiveOp op, int64_t device) const {
+  const std::optional<HostMemory> &host = cluster.nodeOf(device).host;
+  if (!host)
+    return 0;
+  auto sharing =
+      double(llvm::count_if(cluster.devices, [&](const Device &other) {
+        return other.node == cluster.devices[device].node;
+      }));
+  return sharing * double(getTensorBytes(op.getInput().getType())) /
+         host->bandwidth;
 }
 
 double InstructionCosts::secondsOf(Operation *op) {

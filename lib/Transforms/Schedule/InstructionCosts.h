@@ -29,6 +29,10 @@ public:
   /// Seconds of each of the transfers. Those that are alike are priced once.
   std::vector<double> secondsOf(llvm::ArrayRef<CollectiveOp> transfers) const;
 
+  /// Seconds of a copy between host and device, while all devices of the node
+  /// copy as much.
+  double hostCopySeconds(CollectiveOp op, int64_t device) const;
+
   const CostModel &getModel() const { return *model; }
   /// Several threads may ask it.
   mlir::LockedSymbolTableCollection &symbols() { return lockedSymbols; }

@@ -26,6 +26,7 @@
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Step/StepCost.h"
 #include "whale/Transforms/Passes.h"
@@ -124,14 +125,16 @@ void ChannelJoiner::collect(size_t number, ProgramCosts &program) {
       bool hasExchange = false;
       op.walk([&](CollectiveOp inner) {
         channelOf(inner)->isCandidate = false;
-        hasExchange |= !isa<LocalSliceOp>(inner.getOperation());
+        hasExchange |=
+            !isa<LocalSliceOp>(inner.getOperation()) && !isHostCopy(inner);
       });
       if (hasExchange)
         order.push_back(nullptr);
       continue;
     }
-    // A rank takes a local slice from itself, outside of its queue.
-    if (isa<LocalSliceOp>(op))
+    // A rank takes a local slice from itself, outside of its queue, and copies
+    // in another one.
+    if (isa<LocalSliceOp>(op) || isHostCopy(&op))
       continue;
     JoinedChannel *channel = channelOf(collective);
     channel->isCandidate &= bool(collective.getToken());

@@ -24,7 +24,7 @@
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
-#include "whale/Dialect/Whale/IR/WhaleOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 #include "whale/Step/BufferPeak.h"
@@ -98,12 +98,25 @@ private:
   BufferFunction buffers;
   std::optional<BufferPlanner> planner;
   llvm::DenseMap<Value, unsigned> numbers;
-  llvm::DenseMap<Type, unsigned> elements;
+  /// By type, and whether it is in the memory of the host.
+  llvm::DenseMap<std::pair<Type, int>, unsigned> elements;
   const Segments *segments = nullptr;
   /// The segments that are called, with their numbers here.
   llvm::MapVector<StringAttr, unsigned> callees;
   std::map<std::vector<const void *>, unsigned> groups;
 };
+
+/// Whether a value is in the memory of the host.
+static bool isInHost(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto schedule = dyn_cast<ScheduleOp>(argument.getOwner()->getParentOp());
+    return schedule &&
+           schedule.getArgAttr(argument.getArgNumber(), kInHostAttr);
+  }
+  if (auto wait = value.getDefiningOp<WaitOp>())
+    return isa<DeviceToHostOp>(wait.getCollective());
+  return isa<DeviceToHostOp>(value.getDefiningOp());
+}
 
 LogicalResult FunctionPlanner::addValue(Value value, bool constant) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -112,9 +125,11 @@ LogicalResult FunctionPlanner::addValue(Value value, bool constant) {
     return emitError(value.getLoc())
            << "a value of type " << value.getType() << " has no buffer";
   numbers[value] = buffers.values.size();
-  unsigned element =
-      elements.try_emplace(type.getElementType(), elements.size())
-          .first->second;
+  // What is in the host's memory shares no buffer with what is not.
+  unsigned element = elements
+                         .try_emplace({type.getElementType(), isInHost(value)},
+                                      elements.size())
+                         .first->second;
   buffers.values.push_back({getTensorBytes(type), constant, element});
   return success();
 }
@@ -439,7 +454,8 @@ SmallVector<Alias> findAliases(ArrayRef<FunctionPlanner> classes) {
                  };
                  return function.getArgumentTypes()[argument] ==
                             function.getResultTypes()[result] &&
-                        same("whale.placement") && same("whale.global_type");
+                        same("whale.placement") && same("whale.global_type") &&
+                        same(kInHostAttr);
                });
   };
   auto take = [&](unsigned argument, unsigned result) {

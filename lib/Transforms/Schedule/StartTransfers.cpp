@@ -27,6 +27,7 @@
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Step/TransferOrder.h"
 #include "whale/Transforms/Attributes.h"
@@ -192,8 +193,8 @@ void ClassSchedule::prepare(ProgramCosts &program) {
 void ClassSchedule::number(Transfers &transfers) {
   llvm::DenseMap<uint64_t, size_t> uses;
   block->walk<WalkOrder::PreOrder>([&](CollectiveOp op) {
-    // A rank takes from itself alone.
-    if (!isa<LocalSliceOp>(op.getOperation()))
+    // A rank takes from itself alone, and copies in another queue.
+    if (!isa<LocalSliceOp>(op.getOperation()) && !isHostCopy(op))
       collectives.push_back({op, transfers.numberOf(op, uses)});
   });
 }

@@ -22,6 +22,7 @@
 
 #include "mlir/IR/Threading.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Transforms/Passes.h"
 
@@ -59,8 +60,9 @@ using Channels = llvm::DenseMap<uint64_t, Channel>;
 void ClassStarts::collect(Region &region, bool isAgain) {
   for (Operation &op : region.getOps()) {
     auto start = dyn_cast<CollectiveOp>(op);
-    // A rank takes a local slice from itself, outside of its queue.
-    if (start && !isa<LocalSliceOp>(op))
+    // A rank takes a local slice from itself, outside of its queue, and copies
+    // in another one.
+    if (start && !isa<LocalSliceOp>(op) && !isHostCopy(&op))
       starts.push_back(start);
     for (Region &inner : op.getRegions())
       collect(inner, isAgain);

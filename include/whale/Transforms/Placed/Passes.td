@@ -142,6 +142,53 @@ def PlaceResults : Pass<"whale-place-results", "::mlir::ModuleOp"> {
   let dependentDialects = ["::whale::WhaleDialect"];
 }
 
+def OffloadState : Pass<"whale-offload-state", "::mlir::ModuleOp"> {
+  let summary = "Choose which state is in the memory of hosts";
+  let description = [{
+    With `offload.level` of `whale.config`, arguments that a result feeds and
+    only updates read, and these results, get `whale.in_host`: they are in the
+    memory of their node's host. At the level `weights`, or `v0`, so do those
+    that others read, but not in micro-batches. What has less than 1024 bytes
+    stays on the devices. It is an error if there is nothing, or if a node of
+    the cluster has no `host`.
+
+    Example: momentum.
+    ```mlir
+    module attributes {whale.config = {offload = {level = "state"}}} {
+      whale.cluster @cluster {nodes = [{devices = [{kind = "cpu"} ],
+          host = {memory_bytes = 1.0e9 : f64, bandwidth = 1.0e9 : f64}} ]}
+      func.func @main(
+          %m: tensor<512xf32> {whale.donated, whale.fed_by = 0 : i64},
+          %g: tensor<512xf32>) -> tensor<512xf32> {
+        %0 = whale.task_graph "default" apply -> tensor<512xf32> {
+          %1 = stablehlo.add %m, %g : tensor<512xf32>
+          whale.yield %1 : tensor<512xf32>
+        }
+        return %0 : tensor<512xf32>
+      }
+    }
+    ```
+    becomes
+    ```mlir
+    module attributes {whale.config = {offload = {level = "state"}}} {
+      whale.cluster @cluster {nodes = [{devices = [{kind = "cpu"} ],
+          host = {bandwidth = 1.000000e+09 : f64,
+          memory_bytes = 1.000000e+09 : f64}} ]}
+      func.func @main(%arg0: tensor<512xf32>
+          {whale.donated, whale.fed_by = 0 : i64, whale.in_host},
+          %arg1: tensor<512xf32>) -> (tensor<512xf32> {whale.in_host}) {
+        %0 = whale.task_graph "default" apply -> tensor<512xf32> {
+          %1 = stablehlo.add %arg0, %arg1 : tensor<512xf32>
+          whale.yield %1 : tensor<512xf32>
+        }
+        return %0 : tensor<512xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def Propagate : Pass<"whale-propagate", "::mlir::ModuleOp"> {
   let summary = "Decide where every value is placed";
   let description = [{

@@ -24,6 +24,56 @@
 
 include "mlir/Pass/PassBase.td"
 
+def CopyHostState : Pass<"whale-copy-host-state", "::mlir::ModuleOp"> {
+  let summary = "Copy state between the memories of host and device";
+  let description = [{
+    Instructions use the memory of devices alone: an argument with
+    `whale.in_host` is copied there before the first instruction that reads it,
+    and what a result with it is made of is copied back behind the instruction
+    that makes it. State that a step gives back as it is stays where it is. What
+    is read again when others of at least its size were read meanwhile is copied
+    again, so that its memory is free for them.
+    `whale-start-copies` has the copies begin earlier and end later.
+
+    Example:
+    ```mlir
+    module @kernels {
+      func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+    }
+    #p = #whale.placement<[4] on [0]>
+    whale.schedule ranks [0] @rank_class_0(%m: tensor<4xf32> {whale.donated,
+        whale.fed_by = 0 : i64, whale.in_host, whale.placement = #p})
+        -> (tensor<4xf32> {whale.in_host, whale.placement = #p}) {
+      %0 = whale.launch @k0(%m) {inplace = array<i64: 0>}
+          : (tensor<4xf32>) -> tensor<4xf32>
+      whale.return %0 : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[4] on [0]>
+    module {
+      module @kernels {
+        func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+      }
+      whale.schedule ranks [0] @rank_class_0(%arg0: tensor<4xf32>
+          {whale.donated, whale.fed_by = 0 : i64, whale.in_host,
+          whale.placement = #placement})
+          -> (tensor<4xf32> {whale.in_host, whale.placement = #placement}) {
+        %0 = whale.host_to_device %arg0 channel 0 at #placement
+            : (tensor<4xf32>) -> tensor<4xf32>
+        %1 = whale.launch @k0(%0) {inplace = array<i64: 0>}
+            : (tensor<4xf32>) -> tensor<4xf32>
+        %2 = whale.device_to_host %1 channel 1 at #placement
+            : (tensor<4xf32>) -> tensor<4xf32>
+        whale.return %2 : tensor<4xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
+}
+
 def OrderInstructions : Pass<"whale-order-instructions", "::mlir::ModuleOp"> {
   let summary = "Order instructions so that less is alive at once";
   let description = [{
@@ -145,6 +195,83 @@ def StartTransfers : Pass<"whale-start-transfers", "::mlir::ModuleOp"> {
     Option<"late", "late", "bool", "false",
            "Take no memory for what is not needed yet">
   ];
+}
+
+def StartCopies : Pass<"whale-start-copies", "::mlir::ModuleOp"> {
+  let summary = "Start copies from hosts early and wait for those back late";
+  let description = [{
+    Divides copies between the memories of host and device in a start and a
+    `whale.wait`, so that they go on beside computation, in a queue of their
+    own. What one instruction is the first to read is fetched together, as a
+    granule. It starts as late as the link of the host lets it come in time, by
+    the cluster's costs, but only so early that at most twice the bytes of the
+    largest granule are fetched and not used yet. What goes back starts behind
+    the instruction that makes it, and is waited for where it is expected to be
+    over: its memory is kept until then. All devices of a node are taken to copy
+    at the same time, over the link that they share.
+
+    Where devices lack memory, copies stay as they are: each is over before the
+    next instruction.
+
+    Example: the copies for an update go on beside other instructions.
+    ```mlir
+    whale.cluster @cluster {kinds = {k = {flops = {f32 = 1.0e9},
+        memory_bytes = 1.0e9, memory_bandwidth = 16.0}},
+        nodes = [{devices = [{kind = "k"} ],
+        host = {memory_bytes = 1.0e9, bandwidth = 16.0}} ]}
+    module @kernels {
+      func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+          attributes {whale.bytes = 64 : i64}
+    }
+    #p = #whale.placement<[4] on [0]>
+    whale.schedule ranks [0] @rank_class_0(
+        %m: tensor<4xf32> {whale.in_host, whale.placement = #p},
+        %x: tensor<4xf32>) -> (tensor<4xf32> {whale.in_host,
+        whale.placement = #p}, tensor<4xf32>) {
+      %0 = whale.launch @k0(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = whale.host_to_device %m channel 0 at #p
+          : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = whale.launch @k0(%1) : (tensor<4xf32>) -> tensor<4xf32>
+      %3 = whale.device_to_host %2 channel 1 at #p
+          : (tensor<4xf32>) -> tensor<4xf32>
+      %4 = whale.launch @k0(%0) : (tensor<4xf32>) -> tensor<4xf32>
+      whale.return %3, %4 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    #placement = #whale.placement<[4] on [0]>
+    module {
+      whale.cluster @cluster {kinds = {k = {flops = {f32 = 1.000000e+09 : f64},
+          memory_bandwidth = 1.600000e+01 : f64,
+          memory_bytes = 1.000000e+09 : f64}}, nodes = [{devices = [{kind = "k"} ],
+          host = {bandwidth = 1.600000e+01 : f64,
+          memory_bytes = 1.000000e+09 : f64}} ]}
+      module @kernels {
+        func.func private @k0(memref<4xf32>, memref<4xf32>, index, index)
+            attributes {whale.bytes = 64 : i64}
+      }
+      whale.schedule ranks [0] @rank_class_0(
+          %arg0: tensor<4xf32> {whale.in_host, whale.placement = #placement},
+          %arg1: tensor<4xf32>) -> (tensor<4xf32> {whale.in_host,
+          whale.placement = #placement}, tensor<4xf32>) {
+        %0:2 = whale.host_to_device %arg0 channel 0 at #placement
+            : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+        %1 = whale.launch @k0(%arg1) : (tensor<4xf32>) -> tensor<4xf32>
+        %2 = whale.wait %0#1 for %0#0 keeps %arg0
+            : (!whale.token, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        %3 = whale.launch @k0(%2) : (tensor<4xf32>) -> tensor<4xf32>
+        %4:2 = whale.device_to_host %3 channel 1 at #placement
+            : (tensor<4xf32>) -> (tensor<4xf32>, !whale.token)
+        %5 = whale.launch @k0(%1) : (tensor<4xf32>) -> tensor<4xf32>
+        %6 = whale.wait %4#1 for %4#0 keeps %3
+            : (!whale.token, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+        whale.return %6, %5 : tensor<4xf32>, tensor<4xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::whale::WhaleDialect"];
 }
 
 def JoinChannels : Pass<"whale-join-channels", "::mlir::ModuleOp"> {

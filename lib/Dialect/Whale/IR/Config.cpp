@@ -50,6 +50,15 @@ ZeroLevel Config::getZeroLevel() const {
       .Default(ZeroLevel::None);
 }
 
+OffloadLevel Config::getOffloadLevel() const {
+  auto name = dyn_cast_or_null<StringAttr>(get(kOffloadLevel));
+  return llvm::StringSwitch<OffloadLevel>(name ? name.getValue().lower() : "")
+      .Case("state", OffloadLevel::State)
+      .Case("weights", OffloadLevel::Weights)
+      .Case("v0", OffloadLevel::Weights)
+      .Default(OffloadLevel::None);
+}
+
 GradientCheckpoint Config::getGradientCheckpoint() const {
   auto name = dyn_cast_or_null<StringAttr>(get(kGradientCheckpoint));
   return llvm::StringSwitch<GradientCheckpoint>(name ? name.getValue().lower()

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
@@ -30,6 +31,10 @@ void WhaleDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "whale/Dialect/Whale/IR/WhaleRecomputeOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.cpp.inc"
       >();
 }
 

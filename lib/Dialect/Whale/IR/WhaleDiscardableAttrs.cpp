@@ -26,6 +26,7 @@
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/GpuArchAttribute.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 #include "llvm/ADT/SmallSet.h"
@@ -424,6 +425,7 @@ static constexpr KnownAttribute kKnown[] = {
     {"whale.stack_piece", kOnArgument | kOnResult, findStackPieceFault},
     {"whale.feedback_found", kOnFunction, findUnitFault},
     {kCallbackAttr, kOnResult, findCallbackFault},
+    {kInHostAttr, kOnArgument | kOnResult, findUnitFault},
 
     {"whale.placements", kOnAnyOp, findResultPlacementsFault},
     {"whale.operand_placements", kOnAnyOp, findOperandPlacementsFault},

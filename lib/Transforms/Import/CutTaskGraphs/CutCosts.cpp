@@ -20,6 +20,7 @@
 #include "CutCosts.h"
 #include "../DivideStacks/FindStacks.h"
 #include "SplitLoop.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Step/CostModel.h"
 #include "whale/Transforms/Attributes.h"
@@ -162,8 +163,12 @@ private:
     });
   }
 
-  /// Optimizer state belongs to the parameters of its shape.
+  /// Optimizer state belongs to the parameters of its shape, unless it is in
+  /// the memory of hosts.
   void addState() {
+    bool isInHost =
+        Config(main->getParentOfType<ModuleOp>()).getOffloadLevel() !=
+        OffloadLevel::None;
     SmallVector<std::optional<unsigned>> next = findFeedback(main);
     std::map<SmallVector<int64_t>, std::pair<int64_t, int64_t>> ofShape;
     SmallVector<BlockArgument> parameters;
@@ -178,7 +183,7 @@ private:
       if (forwardUsers(step, units, argument)) {
         parameters.push_back(argument);
         ++users;
-      } else {
+      } else if (!isInHost) {
         bytes += getTensorBytes(argument.getType());
       }
     }

@@ -23,6 +23,7 @@
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
+#include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
@@ -449,7 +450,8 @@ void StepLoads::addRange(Value value, const Mesh *mesh, LoadKind kind,
       stepMeshes.meshOfValue(value) == mesh && kind == ownKind(value, mesh);
   if (argument && argument.getOwner()->getParentOp() == function &&
       isMadeHere) {
-    meshes[mesh].argumentBytes[kind] += bytes;
+    if (!function.getArgAttr(argument.getArgNumber(), kInHostAttr))
+      meshes[mesh].argumentBytes[kind] += bytes;
     return;
   }
   // What a region is given is stored outside.
@@ -505,9 +507,37 @@ void StepLoads::addInFlight(Operation *op, bool isMadeHere, const Mesh *mesh,
     addBytes(mesh, kind, bytes * double(more), positions[loop], ends[loop]);
 }
 
+/// Adds what is fetched of the host's memory, and goes back there, at a time:
+/// about three times the tensors of the largest parameter, from the first
+/// backward on.
+void StepLoads::addCopies() {
+  constexpr double kUnderWay = 3;
+  std::map<std::tuple<const Mesh *, LoadKind, const void *>, double> bytes;
+  for (BlockArgument argument : function.getArguments())
+    if (function.getArgAttr(argument.getArgNumber(), kInHostAttr))
+      if (const Mesh *mesh = stepMeshes.meshOfValue(argument))
+        bytes[{mesh, ownKind(argument, mesh),
+               argument.getType().getAsOpaquePointer()}] +=
+            double(getTensorBytes(argument.getType()));
+  std::map<const Mesh *, std::pair<double, LoadKind>> largest;
+  for (const auto &[key, sum] : bytes) {
+    auto &most = largest[std::get<0>(key)];
+    most = std::max(most, {sum, std::get<1>(key)});
+  }
+  unsigned first = 0, last = ops.empty() ? 0 : unsigned(ops.size()) - 1;
+  auto isBehind = [](std::optional<Phase> phase) {
+    return phase == Phase::Backward || phase == Phase::Apply;
+  };
+  while (first < last && !isBehind(graphPhaseOf(ops[first])))
+    ++first;
+  for (const auto &[mesh, most] : largest)
+    addBytes(mesh, most.second, kUnderWay * most.first, first, last);
+}
+
 void StepLoads::addMemory() {
   for (auto [argument, result] : llvm::enumerate(findFeedback(function)))
-    if (result && isDonated(function, argument))
+    if (result && (isDonated(function, argument) ||
+                   function.getArgAttr(argument, kInHostAttr)))
       updatedInPlace.insert(*result);
   LiveRanges ranges;
   for (Operation *op : llvm::reverse(ops)) {
@@ -523,6 +553,7 @@ void StepLoads::addMemory() {
     addBytes(stepMeshes.meshOfValue(value), kind,
              double(getTensorBytes(value.getType())), range.first, range.last);
   }
+  addCopies();
   // Arguments without readers.
   for (BlockArgument argument : function.getArguments())
     if (argument.use_empty())

@@ -80,6 +80,7 @@ private:
                 const LiveRange &range);
   void addInFlight(mlir::Operation *op, bool isMadeHere, const Mesh *mesh,
                    LoadKind kind, double bytes, unsigned last);
+  void addCopies();
   void addSum(mlir::Value value, const Mesh *mesh, LoadKind kind, double bytes);
   void addBytes(const Mesh *mesh, LoadKind kind, double bytes, unsigned first,
                 unsigned last);

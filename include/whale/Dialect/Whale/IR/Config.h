@@ -23,6 +23,10 @@ enum class ZeroLevel : uint8_t { None, State, Gradients, Parameters };
 /// memory is lacking, or all but those that the step names.
 enum class GradientCheckpoint : uint8_t { None, Auto, Collection };
 
+/// What of a step is in the memory of hosts: nothing, the state of the
+/// optimizer, or weights too.
+enum class OffloadLevel : uint8_t { None, State, Weights };
+
 /// The configuration of a module (`whale.config`): a dictionary with an entry
 /// or a section for each key. All keys, with what they accept and what they
 /// mean, are in python/whale/config_keys.json, which the frontend and the
@@ -46,6 +50,7 @@ public:
   static constexpr llvm::StringLiteral kApplyGroups =
       "optimizer.num_apply_group";
   static constexpr llvm::StringLiteral kZeroLevel = "zero.level";
+  static constexpr llvm::StringLiteral kOffloadLevel = "offload.level";
   static constexpr llvm::StringLiteral kAmpLevel = "amp.level";
   static constexpr llvm::StringLiteral kLossScale = "amp.loss_scale";
   static constexpr llvm::StringLiteral kAmpLog = "amp.debug_log";
@@ -104,6 +109,9 @@ public:
 
   /// Returns what replicas share out.
   ZeroLevel getZeroLevel() const;
+
+  /// Returns what is in the memory of hosts.
+  OffloadLevel getOffloadLevel() const;
 
   /// Returns what a backward computes again.
   GradientCheckpoint getGradientCheckpoint() const;
