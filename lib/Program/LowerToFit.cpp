@@ -13,16 +13,16 @@
 // What devices need is known once buffers are planned. Where one lacks memory,
 // transfers are started as late as possible; if that is not enough, and the
 // step asks for it, backwards compute values of the forward again, as many as
-// are lacking by what that has saved so far. If no more can be saved, the
-// module is restored from a copy, and lowered once more: with other devices for
-// the stages where that is enough, else with corrected estimates, by which
-// automatic stages are cut until they are expected to fit. Remarks and warnings
-// about a plan that is dropped are forgotten. Cost: at most two lowerings, each
-// of which recomputation repeats up to mostSavings times; in
-// the second of which what comes before kernels is run at most five times, and
-// two copies of the module at a time. Where nothing fits, all that is done up
-// to four times more, for what the error advises: without code, but with the
-// buffers that decide.
+// suffice by what that has saved so far (Planner/SavingSearch.h). If no more
+// can be saved, the module is restored from a copy, and lowered once more: with
+// other devices for the stages where that is enough, else with corrected
+// estimates, by which automatic stages are cut until they are expected to fit.
+// Remarks and warnings about a plan that is dropped are forgotten. Cost: at
+// most two lowerings, each of which recomputation repeats up to mostSavings
+// times; in the second of which what comes before kernels is run at most five
+// times, and two copies of the module at a time. Where nothing fits, all that
+// is done up to four times more, for what the error advises: without code, but
+// with the buffers that decide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,10 +38,12 @@
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
+#include "whale/Planner/SavingSearch.h"
 #include "whale/Report/TextTable.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Plans.h"
 #include "whale/Transforms/SourceLines.h"
+#include <numeric>
 
 using namespace mlir;
 
@@ -80,7 +82,6 @@ private:
 
   // Deciding again.
   LogicalResult recompute();
-  bool lackMore(double times);
   int64_t findMostLacking() const;
   LogicalResult lowerScheduled();
   StringRef correct();
@@ -105,9 +106,9 @@ private:
   Snapshot undecided;
   bool isRecomputing;
   /// Where recomputation is decided, the module as it came there, and by device
-  /// what that is to save, and what is needed without it.
+  /// what that is to save.
   Snapshot scheduled;
-  std::vector<int64_t> lack, mostNeeded;
+  std::vector<int64_t> lack;
   /// The module as it came.
   Snapshot input;
   /// The devices of each virtual device, of all its groups.
@@ -253,22 +254,6 @@ std::vector<MemoryNeed> Fitter::getExpectedNeeds() const {
 /// How often what recomputation is to save is corrected.
 constexpr int mostSavings = 8;
 
-/// Has recomputation save what devices lack, and where it has been asked before
-/// `times` as much more as it has saved too little.
-bool Fitter::lackMore(double times) {
-  bool isMore = false;
-  lack.resize(needs.size());
-  for (auto [device, need] : llvm::enumerate(needs)) {
-    int64_t missing = need.bytes - cluster->kindOf(device).memoryBytes;
-    // More than all that there is cannot be saved.
-    if (missing <= 0 || lack[device] > mostNeeded[device])
-      continue;
-    lack[device] += int64_t(times * double(missing));
-    isMore = true;
-  }
-  return isMore;
-}
-
 /// The most that any device lacks; negative where all have enough.
 int64_t Fitter::findMostLacking() const {
   int64_t most = std::numeric_limits<int64_t>::min();
@@ -285,38 +270,48 @@ LogicalResult Fitter::lowerScheduled() {
 }
 
 /// Where devices lack memory, has backwards compute values again until they
-/// don't, or no more can be saved; what has saved most stays.
+/// don't, no more than that takes, or until no more can be saved; of what was
+/// tried, the least that fits stays, or else what lacks least.
 LogicalResult Fitter::recompute() {
   lack.clear();
-  mostNeeded.clear();
-  for (const MemoryNeed &need : needs)
-    mostNeeded.push_back(need.bytes);
-  if (!isRecomputing || needs.empty())
+  if (!isRecomputing || needs.empty() || findMostLacking() <= 0)
     return success();
-  std::vector<int64_t> best;
-  int64_t least = findMostLacking(), last = least;
-  double times = 1;
-  for (int savings = 0; savings < mostSavings && last > 0; ++savings) {
-    if (!lackMore(times))
+  std::vector<MemoryNeed> before = needs;
+  std::vector<SavingSearch> searches;
+  for (auto [device, need] : llvm::enumerate(needs))
+    searches.emplace_back(cluster->kindOf(device).memoryBytes, need.bytes);
+  // What lacks nothing, and then what asks for least, is better.
+  auto rate = [&] {
+    return std::pair(std::max<int64_t>(0, findMostLacking()),
+                     std::accumulate(lack.begin(), lack.end(), 0.0));
+  };
+  lack.assign(needs.size(), 0);
+  std::vector<int64_t> best = lack;
+  auto least = rate();
+  for (int savings = 0; savings < mostSavings; ++savings) {
+    bool isOther = false;
+    for (auto [search, asked] : llvm::zip_equal(searches, lack)) {
+      isOther |= search.next();
+      asked = search.getAsked();
+    }
+    if (!isOther)
       break;
     if (failed(lowerScheduled()))
       return failure();
-    int64_t lacking = findMostLacking();
-    // What is kept is saved in steps, and not all of it at the peak.
-    times = lacking < last ? 1.25 : 2 * times;
-    last = lacking;
-    if (last < least) {
-      least = last;
+    for (auto [search, need] : llvm::zip_equal(searches, needs))
+      search.tell(need.bytes);
+    if (rate() < least) {
+      least = rate();
       best = lack;
     }
   }
-  if (last != least) {
+  if (lack != best) {
     lack = std::move(best);
     if (failed(lowerScheduled()))
       return failure();
   }
-  for (auto [need, most] : llvm::zip_equal(needs, mostNeeded))
-    need.savedBytes = std::max<int64_t>(0, most - need.bytes);
+  for (auto [need, was] : llvm::zip_equal(needs, before))
+    need.savedBytes = std::max<int64_t>(0, was.bytes - need.bytes);
   return success();
 }
 

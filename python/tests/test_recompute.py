@@ -216,12 +216,15 @@ def test_step_that_fits_keeps_all():
 
 
 def test_less_memory_is_held_and_more_time_taken():
-    """The tighter the memory, the more is computed again."""
+    """The tighter the memory, the more is computed again. What is element-wise
+    comes first: it takes less time than reading it.
+    """
     config = {"gradient_checkpoint.type": "auto"}
     given = arguments()
-    whole = max(peaks(lowered(deep_loss, 1, 10**9).lower(*given).plan()))
+    plenty = lowered(deep_loss, 1, 10**9, **config).lower(*given).plan()
+    whole = max(peaks(plenty))
     held, seconds = [], []
-    for share in (1, 0.8, 0.6, 0.45):
+    for share in (0.8, 0.55, 0.5, 0.4):
         memory = int(whole * share)
         plan = lowered(deep_loss, 1, memory, **config).lower(*given).plan()
         held.append(max(peaks(plan)))
@@ -229,6 +232,33 @@ def test_less_memory_is_held_and_more_time_taken():
         assert held[-1] <= memory
     assert held == sorted(held, reverse=True)
     assert seconds == sorted(seconds)
+    assert seconds[0] <= plenty["step_time_s"] < seconds[-1]
+
+
+def checkpointed(policy):
+    """The loss with `jax.checkpoint` of each block, as users write it."""
+
+    def loss(params, x):
+        for layer in params:
+            x = jax.checkpoint(block, policy=policy)(layer, x)
+        return jnp.mean(x**2)
+
+    return loss
+
+
+@pytest.mark.parametrize(
+    "policy", [None, jax.checkpoint_policies.dots_saveable]
+)
+def test_no_slower_than_checkpoints_by_hand(policy):
+    """In the memory that they take, by the model of a step. Of all of a block
+    recomputed a little more: what kernels keep is not chosen with it.
+    """
+    given = arguments()
+    by_hand = lowered(checkpointed(policy), 1, 10**9).lower(*given).plan()
+    memory = int(1.05 * max(peaks(by_hand)))
+    config = {"gradient_checkpoint.type": "auto"}
+    plan = lowered(deep_loss, 1, memory, **config).lower(*given).plan()
+    assert plan["step_time_s"] <= 1.002 * by_hand["step_time_s"]
 
 
 def test_table_of_memory_says_what_is_saved(capfd):

@@ -31,6 +31,7 @@
 #include "whale/Transforms/Plans.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include <cmath>
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -341,7 +342,8 @@ void RecomputeForwardPass::explain(const ForwardChain &chain,
     remark << "element by element; ";
   remark << "device " << chain.getDevice() << " holds " << decision.keptBehind
          << " of " << decision.keptBefore << " bytes for it, for "
-         << llvm::format("%.4g s more", decision.seconds);
+         << llvm::format("%.4g s ", std::abs(decision.seconds))
+         << (decision.seconds < 0 ? "less" : "more");
   if (decision.lackingBytes > 0)
     remark << "; " << decision.lackingBytes << " bytes are still lacking";
   emitRemark(loc) << text;

@@ -190,3 +190,60 @@ module attributes {whale.config = {gradient_checkpoint = {type = "auto"}}} {
     return %b : tensor<256xf32>
   }
 }
+
+// -----
+
+// What is element-wise between two products is one kernel: copies for all of it
+// come behind the gradient that it starts from.
+
+#x = #whale.placement<[8, 64] on [0]>
+#w = #whale.placement<[64, 64] on [0]>
+
+// CHECK-LABEL: func.func @main
+// CHECK: whale.task_graph "all" backward
+// CHECK: %[[GRAD:.*]] = stablehlo.dot_general
+// CHECK: %[[PRODUCT:.*]] = stablehlo.multiply %[[GRAD]], %
+// CHECK: whale.after %arg0 behind %[[GRAD]]
+// CHECK: whale.after %arg1 behind %[[GRAD]]
+// CHECK: %[[COSINE:.*]] = stablehlo.cosine
+// CHECK: stablehlo.multiply %[[PRODUCT]], %[[COSINE]]
+module attributes {whale.config = {gradient_checkpoint = {type = "auto"}}} {
+  whale.cluster @cluster {nodes = [{devices = [{kind = "cpu"}]}]}
+  whale.virtual_device @vd0 [[0]]
+  func.func @main(%x: tensor<8x64xf32> {whale.placement = #x},
+                  %v: tensor<64x64xf32> {whale.placement = #w},
+                  %w: tensor<64x64xf32> {whale.placement = #w})
+      -> tensor<64x64xf32> {
+    %f:3 = whale.task_graph "all" forward on @vd0
+        -> tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x64xf32> {
+      // expected-remark@+1 {{computes 2 operations again}}
+      %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]
+          {whale.placements = [#x]}
+          : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+      %1 = stablehlo.sine %0 {whale.placements = [#x]} : tensor<8x64xf32>
+      %2 = stablehlo.cosine %0 {whale.placements = [#x]} : tensor<8x64xf32>
+      %3 = stablehlo.exponential %1 {whale.placements = [#x]} : tensor<8x64xf32>
+      %4 = stablehlo.dot_general %3, %w, contracting_dims = [1] x [0]
+          {whale.placements = [#x]}
+          : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+      whale.yield %2, %3, %4
+          : tensor<8x64xf32>, tensor<8x64xf32>, tensor<8x64xf32>
+    }
+    %b = whale.task_graph "all" backward on @vd0 -> tensor<64x64xf32> {
+      %5 = stablehlo.multiply %f#2, %x {whale.placements = [#x]}
+          : tensor<8x64xf32>
+      %6 = stablehlo.dot_general %5, %w, contracting_dims = [1] x [1]
+          {whale.placements = [#x]}
+          : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32>
+      %7 = stablehlo.multiply %6, %f#1 {whale.placements = [#x]}
+          : tensor<8x64xf32>
+      %8 = stablehlo.multiply %7, %f#0 {whale.placements = [#x]}
+          : tensor<8x64xf32>
+      %9 = stablehlo.dot_general %x, %8, contracting_dims = [0] x [0]
+          {whale.placements = [#w]}
+          : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<64x64xf32>
+      whale.yield %9 : tensor<64x64xf32>
+    }
+    return %b : tensor<64x64xf32>
+  }
+}

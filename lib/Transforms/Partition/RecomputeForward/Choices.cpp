@@ -21,9 +21,12 @@
 
 #include "Choices.h"
 
+#include "../CheapExpression.h"
+
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
 #include "whale/Transforms/OpCost.h"
+#include <cmath>
 
 using namespace mlir;
 namespace hlo = mlir::stablehlo;
@@ -118,22 +121,38 @@ void Choices::findPieces() {
 // Choices
 //===----------------------------------------------------------------------===//
 
-/// What kernels compute again in any case, instead of reading it: little
-/// arithmetic on at most one value of the size of the result.
-static bool isCheap(Operation *op) {
-  if (!isa<hlo::AbsOp, hlo::AddOp, hlo::AndOp, hlo::BroadcastInDimOp,
-           hlo::CompareOp, hlo::ConvertOp, hlo::MaxOp, hlo::MinOp, hlo::MulOp,
-           hlo::NegOp, hlo::NotOp, hlo::OrOp, hlo::ReshapeOp, hlo::SelectOp,
-           hlo::SubtractOp>(op))
-    return false;
-  constexpr int64_t kFarSmaller = 16;
-  auto result = cast<ShapedType>(op->getResult(0).getType());
-  return llvm::count_if(op->getOperands(), [&](Value operand) {
-           Operation *maker = operand.getDefiningOp();
-           auto type = cast<ShapedType>(operand.getType());
-           return !(maker && isMadeOfNothing(maker)) &&
-                  type.getNumElements() * kFarSmaller > result.getNumElements();
-         }) <= 1;
+/// Whether an operation is part of the kernels around it.
+static bool isInKernel(Operation *op) {
+  return isLight(op) && !isMadeOfNothing(op);
+}
+
+/// Whether one of these operations reads a value from memory: what is not
+/// element-wise, such as a product.
+template <typename Among>
+static bool isReadByProduct(Value value, Among isAmong) {
+  return llvm::any_of(findUses(value), [&](OpOperand *use) {
+    Operation *user = use->getOwner();
+    return !isLight(user) && !isa<ReshardOp>(user) && isAmong(user);
+  });
+}
+
+/// Whether a product of the backward reads what the operation makes.
+bool Choices::isReadByBackward(Operation *op) const {
+  return llvm::any_of(op->getResults(), [&](Value result) {
+    return isReadByProduct(
+        result, [&](Operation *user) { return chain.isBackward(user); });
+  });
+}
+
+/// Whether kernels of the backward compute what the operation makes again in
+/// any case, instead of reading it.
+bool Choices::isCheap(Operation *op) const {
+  auto [it, isNew] = cheap.try_emplace(op, false);
+  if (isNew)
+    it->second = op->getNumResults() == 1 &&
+                 CheapExpression::find(op->getResult(0)) &&
+                 !isReadByBackward(op);
+  return it->second;
 }
 
 /// Has a value that operations from `first` on need, or their backward, and
@@ -158,12 +177,13 @@ bool Choices::isLeaf(Operation *op, unsigned end, IsAgain isAgain) const {
          });
 }
 
-/// The seconds of an operation on the device, for all micro-batches.
+/// The seconds of an operation on the device, for all micro-batches, without
+/// those that kernels take for its bytes.
 double Choices::secondsOf(Operation *op) const {
   auto [it, isNew] = seconds.try_emplace(op, 0);
   if (isNew)
     it->second =
-        moments * chain.partOf(op) * opSeconds(op, model, chain.getDevice());
+        moments * chain.partOf(op) * fusedSeconds(op, model, chain.getDevice());
   return it->second;
 }
 
@@ -205,10 +225,66 @@ Again Choices::evaluate(unsigned first, unsigned end, IsAgain isAgain) const {
   // What is element-wise is computed where it is used, and what products need
   // or make for all of these operations together.
   again.againBytes = hasProducts ? products : std::min(products, 2 * largest);
+  again.seconds = secondsOf(again);
+  return again;
+}
+
+/// The bytes of memory that kernels move for what is computed again besides
+/// products: what is element-wise, or reduced, becomes part of the kernels that
+/// use it. Negative where kernels read less than the values that are no longer
+/// kept.
+int64_t Choices::findMovedBytes(const Again &again) const {
+  llvm::DenseSet<Value> read;
+  int64_t readBytes = 0, bytes = 0;
+  bool isWritten = false;
+  for (Operation *op : again.ops) {
+    if (!isInKernel(op))
+      continue;
+    for (Value operand : op->getOperands()) {
+      Value value = lookThroughTaskGraph(operand);
+      Operation *maker = value.getDefiningOp();
+      if (maker && again.ops.contains(maker) && isInKernel(maker)) {
+        // What follows a reduction goes through its operand once more.
+        if (opClassOf(op) == OpClass::Reduction)
+          bytes += chain.bytesOf(value);
+      } else if (!(maker && isMadeOfNothing(maker)) &&
+                 read.insert(value).second) {
+        readBytes += chain.bytesOf(value);
+      }
+    }
+    for (Value result : op->getResults()) {
+      int64_t own = chain.bytesOf(result);
+      if (isReadByProduct(result, [&](Operation *user) {
+            return again.ops.contains(user) || chain.isBackward(user);
+          })) {
+        bytes += own;
+        isWritten = true;
+      } else if (chain.isNeeded(result) && !isCheap(op)) {
+        bytes -= own;
+        if (!isReadByProduct(
+                result, [&](Operation *user) { return chain.isForward(user); }))
+          bytes -= own;
+      }
+    }
+  }
+  // The kernels that write what products read are others than those of what the
+  // backward computes element by element.
+  return bytes + (isWritten ? 2 : 1) * readBytes;
+}
+
+/// The seconds of all micro-batches that computing again takes.
+double Choices::secondsOf(const Again &again) const {
+  int64_t bytes = findMovedBytes(again);
+  OpCost moved;
+  moved.opClass = OpClass::Elementwise;
+  moved.bytes = double(std::abs(bytes));
+  moved.startsKernel = false;
+  double sum = std::copysign(
+      moments * model.opSeconds(moved, chain.getDevice()), double(bytes));
   for (Operation *op : again.ops)
     if (!isMadeOfNothing(op) && !isa<ReshardOp>(op))
-      again.seconds += secondsOf(op);
-  return again;
+      sum += secondsOf(op);
+  return sum;
 }
 
 void Choices::add(int64_t first, int64_t end, Again again) {
@@ -219,7 +295,7 @@ void Choices::add(int64_t first, int64_t end, Again again) {
 
 void Choices::addPiece(int64_t piece) {
   unsigned first = beginOf(piece), end = ends[piece];
-  Again none = evaluate(first, end, isCheap);
+  Again none = evaluate(first, end, [&](Operation *op) { return isCheap(op); });
   none.ops.clear();
   none.seconds = 0;
   none.againBytes = 0;
@@ -230,6 +306,8 @@ void Choices::addPiece(int64_t piece) {
     if (again.keptBytes < keptBytes)
       add(piece, piece + 1, std::move(again));
   };
+  // What products read has to be written to memory again.
+  offer([&](Operation *op) { return isLight(op) && !isReadByBackward(op); });
   offer(isLight);
   std::vector<std::pair<double, Operation *>> products;
   for (Operation *op : chain.getOps().slice(first, end - first))

@@ -55,8 +55,12 @@ private:
   void add(int64_t first, int64_t end, Again again);
   Again evaluate(unsigned first, unsigned end, IsAgain isAgain) const;
   void keepBefore(mlir::Value value, Again &again) const;
+  bool isCheap(mlir::Operation *op) const;
+  bool isReadByBackward(mlir::Operation *op) const;
   bool isLeaf(mlir::Operation *op, unsigned end, IsAgain isAgain) const;
   double secondsOf(mlir::Operation *op) const;
+  double secondsOf(const Again &again) const;
+  int64_t findMovedBytes(const Again &again) const;
   unsigned beginOf(int64_t piece) const {
     return piece == 0 ? 0 : ends[piece - 1];
   }
@@ -69,6 +73,7 @@ private:
   std::vector<RecomputeChoice> list;
   std::vector<Again> agains;
   mutable llvm::DenseMap<mlir::Operation *, double> seconds;
+  mutable llvm::DenseMap<mlir::Operation *, bool> cheap;
 };
 
 } // namespace whale

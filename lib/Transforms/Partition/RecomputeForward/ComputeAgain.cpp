@@ -13,7 +13,8 @@
 // A copy reads what is kept through a whale.after, behind a gradient that is
 // there before that operation, so that nothing computes it earlier; and so it
 // is never equal to what it is a copy of. The gradient is an operand of that
-// operation, or what the next ones read with its result. Cost: linear in the
+// operation, or what the next ones read with its result, or what these are made
+// of element by element: one kernel makes both. Cost: linear in the
 // operations of the backward and in what is copied, which is sorted, with at
 // most kMostSteps operations for each copy's gradient.
 //
@@ -55,6 +56,25 @@ static Operation *findOwn(TaskGraphOp graph, Operation *op) {
 
 using Copies = llvm::DenseSet<Operation *>;
 
+/// Of a gradient that is made element by element, for nothing else than what
+/// goes on so, the one that this starts from: one kernel makes of both it and a
+/// copy what the copy is for. Products read what is in memory, and so what is
+/// copied for what comes before them would be there too early.
+static Value findStart(TaskGraphOp graph, Value gradient,
+                       llvm::function_ref<bool(Value)> isGradient) {
+  for (unsigned i = 0; i < kMostSteps; ++i) {
+    Operation *maker = gradient.getDefiningOp();
+    if (!maker || maker->getParentOp() != graph || !isLight(maker) ||
+        !llvm::all_of(gradient.getUsers(), isLight))
+      break;
+    auto before = llvm::find_if(maker->getOperands(), isGradient);
+    if (before == maker->operand_end())
+      break;
+    gradient = *before;
+  }
+  return gradient;
+}
+
 /// What is there when `user` is computed, of what backwards have made; null if
 /// nothing is. What is computed again is no gradient.
 static Value findGradient(TaskGraphOp graph, Operation *user, Value kept,
@@ -72,7 +92,7 @@ static Value findGradient(TaskGraphOp graph, Operation *user, Value kept,
   for (size_t i = 0; i < next.size() && i < kMostSteps; ++i) {
     for (Value operand : next[i]->getOperands())
       if (isGradient(operand))
-        return operand;
+        return findStart(graph, operand, isGradient);
     for (Operation *after : next[i]->getUsers())
       if (Operation *own = findOwn(graph, after);
           own && !own->hasTrait<OpTrait::IsTerminator>())

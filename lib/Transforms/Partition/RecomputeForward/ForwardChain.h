@@ -48,6 +48,12 @@ public:
   /// The number of the operation that makes the value; nothing if it is not of
   /// the chain.
   std::optional<unsigned> find(mlir::Value value) const;
+  /// Whether the operation is of the chain.
+  bool isForward(mlir::Operation *op) const { return numbers.contains(op); }
+  /// Whether the operation is in a task graph of its backward.
+  bool isBackward(mlir::Operation *op) const {
+    return llvm::is_contained(backwards, op->getParentOfType<TaskGraphOp>());
+  }
   const Uses &usesOf(mlir::Value value) const;
   /// Has the value be kept.
   void pin(mlir::Value value) { uses[value].isPinned = true; }
