@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -84,9 +84,11 @@ def trained(
     *batch: Any,
     optimizer: Any = None,
     extra: Any = None,
+    takes: Sequence[str] = ("value", "grad", "value_fn"),
 ) -> Program:
     """A step of ``loss(params, *batch)``; with `extra`, of ``loss(params,
-    extra, *batch)``, which also gives the next `extra`."""
+    extra, *batch)``, which also gives the next `extra`. `takes` names what the
+    optimizer's update takes of the loss besides gradients."""
     optimizer = optimizer or optax.sgd(0.1, momentum=0.9)
     optimizer = optax.with_extra_args_support(optimizer)
 
@@ -102,12 +104,14 @@ def trained(
                 return value(params)[0]
 
         (result, after), grads = jax.value_and_grad(value, has_aux=True)(params)
+        given = {
+            "value": result,
+            "grad": grads,
+            "value_fn": value_alone,
+            "obj_fn": value_alone,
+        }
         updates, opt_state = optimizer.update(
-            *(grads, opt_state, params),
-            value=result,
-            grad=grads,
-            value_fn=value_alone,
-            obj_fn=value_alone,
+            grads, opt_state, params, **{name: given[name] for name in takes}
         )
         params = optax.apply_updates(params, updates)
         return params, opt_state, after, result
@@ -115,8 +119,13 @@ def trained(
     return Program(step, (params, optimizer.init(params), extra), batch)
 
 
-def mlp(optimizer: Any = None, loss: Callable[..., Any] | None = None) -> Any:
-    """A net of two layers, and ``loss(outputs, x)`` of 12 x 4 outputs."""
+def mlp(
+    optimizer: Any = None,
+    loss: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Any:
+    """A net of two layers, and ``loss(outputs, x)`` of 12 x 4 outputs, trained
+    with these options of `trained`."""
     params = {"in": weights(0, 6, 8), "bias": normal(1, 8) / 4}
     params |= {"out": weights(2, 8, 4)}
     loss = loss or (lambda y, x: jnp.mean((y - x[:, :4]) ** 2))
@@ -127,7 +136,8 @@ def mlp(optimizer: Any = None, loss: Callable[..., Any] | None = None) -> Any:
         with part("head"):
             return loss(h @ params["out"], x)
 
-    return trained(total, params, normal(3, BATCH, 6), optimizer=optimizer)
+    batch = normal(3, BATCH, 6)
+    return trained(total, params, batch, optimizer=optimizer, **options)
 
 
 def layer(

@@ -186,7 +186,10 @@ CASES = {
     "partitioned": layer(Partitioned, 6),
     "rms_norm": layer(sequence(nn.Dense(8), nn.RMSNorm()), 6),
     "group_norm": layer(sequence(nn.Conv(4, (3,)), nn.GroupNorm(2)), 6, 3),
-    "instance_norm": layer(sequence(nn.Conv(4, (3,)), nn.InstanceNorm()), 6, 3),
+    # The bias before the norm has no gradient but rounding.
+    "instance_norm": layer(
+        sequence(nn.Conv(4, (3,)), nn.InstanceNorm()), 6, 3, tolerance=1e-3
+    ),
     "weight_norm": layer(lambda: nn.WeightNorm(nn.Dense(8)), 6),
     "spectral_norm": layer(Spectral, 6),
     "prelu": layer(sequence(nn.Dense(8), nn.PReLU()), 6),

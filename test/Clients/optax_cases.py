@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import client
@@ -14,8 +14,14 @@ from jax.flatten_util import ravel_pytree
 from optax import contrib, projections
 
 
-def optimizer(make: Callable[[], Any], **options: Any) -> Client:
-    return Client(lambda: mlp(make()), **options)
+def optimizer(
+    make: Callable[[], Any],
+    takes: Sequence[str] | None = None,
+    **options: Any,
+) -> Client:
+    """One that takes of the loss what most do, or what is named."""
+    given: dict[str, Any] = {} if takes is None else {"takes": takes}
+    return Client(lambda: mlp(make(), **given), **options)
 
 
 def outputs(loss: Callable[..., Any], **options: Any) -> Client:
@@ -112,7 +118,8 @@ def adversarial() -> Client:
             optax.sgd(0.1),
             optax.chain(contrib.normalize(), optax.sgd(0.05)),
             sync_period=2,
-        )
+        ),
+        takes=(),
     )
 
 
@@ -241,11 +248,14 @@ LOSSES: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
     "ctc": ctc,
 }
 # These search along a line: each step asks for the loss of the whole batch.
-REFUSED = dict.fromkeys(("lbfgs", "zoom"), {"stages": client.JOINS_SAMPLES})
+REFUSED = dict.fromkeys(
+    ("lbfgs", "sophia", "zoom"), {"stages": client.JOINS_SAMPLES}
+)
+TAKES = {"sophia": ("obj_fn",)}
 
 CASES = {
     **{
-        name: optimizer(make, refused=REFUSED.get(name, {}))
+        name: optimizer(make, TAKES.get(name), refused=REFUSED.get(name, {}))
         for name, make in OPTIMIZERS.items()
     },
     "sam": adversarial(),
