@@ -128,9 +128,7 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
     return failure();
   EmitOptions emit(options.libraries);
   emit.target = options.target;
-  emit.capabilityOf = [&](int64_t rank) {
-    return levels.getTarget(rank).capability;
-  };
+  emit.capabilityOf = [&](int64_t rank) { return levels.getCapability(rank); };
   emit.areKindsCompared = levels.areKindsCompared();
   emit.cpu = options.cpu;
   emit.name = std::move(name);

@@ -205,14 +205,13 @@ StringRef Fitter::restore(Snapshot snapshot) {
 /// are lowered as a program is. What is said of it, and errors, are there
 /// again.
 int64_t Fitter::findScratch(ModuleOp products, int64_t device) {
-  bool isForProcessor =
-      levels.isGpu() && levels.getTarget(device).isForProcessor;
   ScopedDiagnosticHandler quiet(products.getContext(),
                                 [](Diagnostic &) { return success(); });
   if (failed(levels.lowerProducts(products, device)))
     return 0;
   return scratch.find(llvm::to_vector(products.getOps<FunctionOpInterface>()),
-                      levels.isCpu() || isForProcessor, device);
+                      levels.isCpu() || !levels.getTarget(device).isGpu(),
+                      device);
 }
 
 /// Finds what devices need: where one lacks memory, with transfers that start

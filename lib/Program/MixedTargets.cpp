@@ -49,33 +49,32 @@ llvm::BitVector findProcessors(const Cluster &cluster) {
 }
 
 /// What names of a target's functions end with; nothing for the first one.
-static std::string suffixOf(const RankTarget &target) {
-  return target.isForProcessor ? "_on_cpu"
-                               : "_on_" + format::archOf(target.capability);
+static std::string suffixOf(const Target &target) {
+  return target.isGpu() ? "_on_" + format::archOf(target.getCapability())
+                        : "_on_cpu";
 }
 
-static void mark(Operation *op, const RankTarget &target) {
+static void mark(Operation *op, const Target &target) {
   Builder b(op->getContext());
-  if (target.isForProcessor)
-    op->setAttr(kForProcessorAttrName, b.getUnitAttr());
-  else
+  if (target.isGpu())
     op->setAttr(kGpuArchAttrName,
-                b.getStringAttr(format::archOf(target.capability)));
+                b.getStringAttr(format::archOf(target.getCapability())));
+  else
+    op->setAttr(kForProcessorAttrName, b.getUnitAttr());
 }
 
-static RankTarget getTarget(Operation *op) {
+static bool isMarked(Operation *op, const Target &target) {
   auto arch = op->getAttrOfType<StringAttr>(kGpuArchAttrName);
-  return {op->hasAttr(kForProcessorAttrName),
-          arch ? format::capabilityOf(arch.str()) : 0};
+  return (arch ? format::capabilityOf(arch.str()) : 0) ==
+         target.getCapability();
 }
 
 /// Marks the classes, once each is of one target.
-static void
-divideClasses(ModuleOp module,
-              llvm::function_ref<RankTarget(int64_t rank)> targetOf) {
+static void divideClasses(ModuleOp module,
+                          llvm::function_ref<Target(int64_t rank)> targetOf) {
   for (ScheduleOp schedule : getRankClasses(module)) {
     OpBuilder b(schedule);
-    std::map<RankTarget, SmallVector<int64_t>> ranks;
+    std::map<Target, SmallVector<int64_t>> ranks;
     for (int64_t rank : schedule.getRanks())
       ranks[targetOf(rank)].push_back(rank);
     std::string name = schedule.getSymName().str();
@@ -93,9 +92,9 @@ divideClasses(ModuleOp module,
 }
 
 /// Leaves the classes of a target, and the segments that they call.
-static void keep(ModuleOp module, const RankTarget &target) {
+static void keep(ModuleOp module, const Target &target) {
   for (ScheduleOp schedule : getRankClasses(module))
-    if (getTarget(schedule) != target)
+    if (!isMarked(schedule, target))
       schedule.erase();
   llvm::StringMap<func::FuncOp> segments;
   for (auto function : module.getOps<func::FuncOp>())
@@ -161,14 +160,14 @@ static void join(ModuleOp module, ModuleOp other) {
 }
 
 LogicalResult lowerByTarget(
-    ModuleOp module, llvm::function_ref<RankTarget(int64_t rank)> targetOf,
-    llvm::function_ref<LogicalResult(ModuleOp, const RankTarget &)> lower) {
-  std::set<RankTarget> targets;
+    ModuleOp module, llvm::function_ref<Target(int64_t rank)> targetOf,
+    llvm::function_ref<LogicalResult(ModuleOp, const Target &)> lower) {
+  std::set<Target> targets;
   for (ScheduleOp schedule : getRankClasses(module))
     for (int64_t rank : schedule.getRanks())
       targets.insert(targetOf(rank));
   if (targets.size() <= 1)
-    return lower(module, targets.empty() ? RankTarget() : *targets.begin());
+    return lower(module, targets.empty() ? Target() : *targets.begin());
   divideClasses(module, targetOf);
   std::vector<OwningOpRef<ModuleOp>> others;
   for (size_t i = 1; i < targets.size(); ++i)

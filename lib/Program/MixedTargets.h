@@ -11,6 +11,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Cluster/Cluster.h"
+#include "whale/Conversion/Target.h"
 #include "llvm/ADT/BitVector.h"
 
 namespace whale {
@@ -18,25 +19,15 @@ namespace whale {
 /// The devices whose ranks are on the processor: none where all are alike.
 llvm::BitVector findProcessors(const Cluster &cluster);
 
-/// What ranks compute on: the processor, or GPUs of an architecture. In order:
-/// first GPUs, from the lowest architecture on.
-struct RankTarget {
-  bool isForProcessor = false;
-  /// Of the GPUs, 90 for sm_90; 0 on the processor.
-  int capability = 0;
-
-  auto operator<=>(const RankTarget &) const = default;
-};
-
 /// Calls `lower`, which makes kernels of a partitioned module, once for each
 /// target that ranks have, with their classes alone. Where there are several
 /// targets, classes and kernels of the processor get `whale.for_processor`,
 /// those of a GPU `whale.gpu_arch`.
 llvm::LogicalResult
 lowerByTarget(mlir::ModuleOp module,
-              llvm::function_ref<RankTarget(int64_t rank)> targetOf,
+              llvm::function_ref<Target(int64_t rank)> targetOf,
               llvm::function_ref<llvm::LogicalResult(mlir::ModuleOp module,
-                                                     const RankTarget &target)>
+                                                     const Target &target)>
                   lower);
 
 } // namespace whale

@@ -71,27 +71,36 @@ bool LevelRunner::isCpu() const {
   return options.target == "cpu" || options.target == "cuda-emulated";
 }
 
-RankTarget LevelRunner::getTarget(int64_t rank) const {
-  if (size_t(rank) < processors.size() && processors.test(rank))
-    return {/*isForProcessor=*/true};
+int LevelRunner::getCapability(int64_t rank) const {
+  if (!isGpu() || (size_t(rank) < processors.size() && processors.test(rank)))
+    return 0;
   if (!options.gpuArch.empty())
-    return {false, format::capabilityOf(options.gpuArch)};
+    return format::capabilityOf(options.gpuArch);
   // What is wrong with other ranks is said where they are checked.
   bool hasKind = cluster && size_t(rank) < cluster->devices.size();
   int capability = hasKind && !cluster->kindOf(rank).arch.empty()
                        ? format::capabilityOf(cluster->kindOf(rank).arch)
                        : defaultCapability;
   auto alike = lowestAlike.find(capability);
-  return {false, alike == lowestAlike.end() ? capability : alike->second};
+  return alike == lowestAlike.end() ? capability : alike->second;
+}
+
+Target LevelRunner::getTarget(int64_t rank) const {
+  int capability = getCapability(rank);
+  if (capability == 0)
+    return Target::forProcessor(
+        llvm::is_contained(findKernelFeatures(options.cpu), "avx512vnni"));
+  // The emulator has no cuDNN.
+  return isCpu()
+             ? Target::forGpu(capability)
+             : Target::forGpu(capability, getAttentionWorkspace(capability));
 }
 
 int64_t LevelRunner::getGpuWorkspace(int64_t rank) const {
-  if (!isGpu() || isCpu())
-    return 0;
-  RankTarget target = getTarget(rank);
-  return target.isForProcessor
+  int capability = getCapability(rank);
+  return capability == 0 || isCpu()
              ? 0
-             : options.libraries.gpuProductWorkspace(target.capability);
+             : options.libraries.gpuProductWorkspace(capability);
 }
 
 LogicalResult LevelRunner::checkTarget() const {
@@ -123,7 +132,7 @@ void LevelRunner::joinAlike(const std::set<int> &capabilities) {
     const format::GpuArchitecture &arch =
         format::findGpuArchitecture(capability);
     int64_t workspace =
-        arch.attentionFeatures ? getAttentionWorkspace({false, capability}) : 0;
+        arch.attentionFeatures ? getAttentionWorkspace(capability) : 0;
     Features features = {arch.hasI8Products,     arch.hasBF16,
                          arch.hasF8Products,     arch.hasEpilogues,
                          arch.attentionFeatures, arch.attentionGradientFeatures,
@@ -188,15 +197,15 @@ static std::string addOption(StringRef pipeline, StringRef pass,
   return (before + "{" + option + (hasMore ? " " : "}") + after).str();
 }
 
-/// What a call of attention may take on any GPU of the target.
-int64_t LevelRunner::getAttentionWorkspace(const RankTarget &target) const {
+/// What a call of attention may take on any GPU of an architecture.
+int64_t LevelRunner::getAttentionWorkspace(int capability) const {
   // Where the cluster says nothing of GPUs, as the larger ones have.
   constexpr int64_t unknownBytes = int64_t(80) << 30;
   if (!cluster)
     return format::mostAttentionWorkspace(unknownBytes);
   int64_t least = std::numeric_limits<int64_t>::max();
   for (size_t device = 0; device < cluster->devices.size(); ++device) {
-    if (getTarget(device) != target)
+    if (getCapability(device) != capability)
       continue;
     const DeviceKind &kind = cluster->kindOf(device);
     least =
@@ -205,23 +214,12 @@ int64_t LevelRunner::getAttentionWorkspace(const RankTarget &target) const {
   return format::mostAttentionWorkspace(least);
 }
 
-/// What passes are told of a target.
-Target LevelRunner::describe(const RankTarget &target) const {
-  if (!isGpu() || target.isForProcessor)
-    return Target::forProcessor(
-        llvm::is_contained(findKernelFeatures(options.cpu), "avx512vnni"));
-  // The emulator has no cuDNN.
-  return isCpu()
-             ? Target::forGpu(target.capability)
-             : Target::forGpu(target.capability, getAttentionWorkspace(target));
-}
-
 /// The pipeline for the target, with what is to be explained.
 std::string LevelRunner::withOptions(StringRef pipeline,
-                                     const RankTarget &target) const {
+                                     const Target &target) const {
   std::string text = pipeline.str();
   if (pipeline.contains('%'))
-    text = setTarget(pipeline, describe(target));
+    text = setTarget(pipeline, target);
   if (options.callsPython)
     text = addOption(text, "whale-lift-callbacks", "python");
   if (options.explainMemory)
@@ -231,7 +229,7 @@ std::string LevelRunner::withOptions(StringRef pipeline,
 
 LogicalResult LevelRunner::runPasses(ModuleOp module, const Level &level,
                                      StringRef pipeline,
-                                     const RankTarget &target) const {
+                                     const Target &target) const {
   PassManager manager(module.getContext());
   if (failed(parsePassPipeline(withOptions(pipeline, target), manager)))
     return module.emitError("the pipeline of level '")
@@ -244,9 +242,8 @@ LogicalResult LevelRunner::runPasses(ModuleOp module, const Level &level,
 }
 
 /// Says what is computed in a wider type than it is stored in.
-static void explainTypes(ModuleOp module, const RankTarget &target) {
-  if (target.isForProcessor ||
-      format::findGpuArchitecture(target.capability).hasBF16)
+static void explainTypes(ModuleOp module, const Target &target) {
+  if (!target.isGpu() || target.computesBF16())
     return;
   auto isBF16 = [](Type type) { return getElementTypeOrSelf(type).isBF16(); };
   auto found = module.walk([&](Operation *op) {
@@ -257,7 +254,7 @@ static void explainTypes(ModuleOp module, const RankTarget &target) {
   });
   if (found.wasInterrupted())
     emitRemark(module.getLoc())
-        << "bf16: " << format::archOf(target.capability)
+        << "bf16: " << format::archOf(target.getCapability())
         << " has no arithmetic of bf16: what is stored as bf16 is computed in "
            "f32, in kernels and by libraries";
 }
@@ -278,9 +275,8 @@ LogicalResult LevelRunner::run(ModuleOp module, const Level &level,
   // What follows looks at each piece, to say what transfers take.
   if (isKernels && failed(checkPieces(module)))
     return failure();
-  auto lowerFor = [&](ModuleOp part, const RankTarget &target) {
-    bool isOwn =
-        isGpu() && !target.isForProcessor && !level.gpuPipeline.empty();
+  auto lowerFor = [&](ModuleOp part, const Target &target) {
+    bool isOwn = target.isGpu() && !level.gpuPipeline.empty();
     if (isOwn && isKernels)
       explainTypes(part, target);
     return runPasses(
@@ -315,8 +311,8 @@ LogicalResult LevelRunner::notePeak(ModuleOp module) const {
 LogicalResult LevelRunner::lowerProducts(ModuleOp products,
                                          int64_t device) const {
   PassManager manager(products.getContext());
-  RankTarget target = getTarget(device);
-  StringRef pipeline = getProductPipeline(isGpu() && !target.isForProcessor);
+  Target target = getTarget(device);
+  StringRef pipeline = getProductPipeline(target.isGpu());
   if (failed(parsePassPipeline(withOptions(pipeline, target), manager)))
     llvm::report_fatal_error("the pipeline names an unknown pass");
   return manager.run(products);

@@ -39,8 +39,10 @@ public:
 
   /// Nothing if the module has none.
   const std::optional<Cluster> &getCluster() const { return cluster; }
-  /// What a rank computes on, in a program for GPUs.
-  RankTarget getTarget(int64_t rank) const;
+  /// What a rank computes on.
+  Target getTarget(int64_t rank) const;
+  /// Of the GPU that it is on, 90 for sm_90; 0 on the processor.
+  int getCapability(int64_t rank) const;
   /// Whether the architecture is that of a rank's kind, not one that was asked
   /// for instead of it.
   bool areKindsCompared() const { return isGpu() && options.gpuArch.empty(); }
@@ -78,11 +80,9 @@ public:
 private:
   llvm::LogicalResult runPasses(mlir::ModuleOp module, const Level &level,
                                 llvm::StringRef pipeline,
-                                const RankTarget &target = {}) const;
-  std::string withOptions(llvm::StringRef pipeline,
-                          const RankTarget &target) const;
-  Target describe(const RankTarget &target) const;
-  int64_t getAttentionWorkspace(const RankTarget &target) const;
+                                const Target &target = {}) const;
+  std::string withOptions(llvm::StringRef pipeline, const Target &target) const;
+  int64_t getAttentionWorkspace(int capability) const;
   void joinAlike(const std::set<int> &capabilities);
   llvm::LogicalResult dump(mlir::ModuleOp module, llvm::StringRef phase,
                            unsigned number) const;

@@ -15,6 +15,7 @@
 #include <compare>
 #include <optional>
 #include <string>
+#include <tuple>
 
 namespace whale {
 
@@ -61,8 +62,15 @@ public:
   static std::optional<Target> parse(llvm::StringRef text);
   std::string str() const;
 
-  /// The processor first, then GPUs from the lowest architecture on.
-  auto operator<=>(const Target &) const = default;
+  bool operator==(const Target &) const = default;
+  /// GPUs from the lowest architecture on, then the processor.
+  auto operator<=>(const Target &other) const {
+    auto orderOf = [](const Target &target) {
+      return std::tuple(!target.isGpu(), target.capability,
+                        target.attentionBytes, target.hasI8);
+    };
+    return orderOf(*this) <=> orderOf(other);
+  }
 
 private:
   int capability = 0;
