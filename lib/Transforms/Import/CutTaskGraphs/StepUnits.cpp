@@ -19,9 +19,9 @@
 #include "StepUnits.h"
 #include "SplitLoop.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
+#include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
-#include "whale/Transforms/ScopePath.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -152,8 +152,7 @@ private:
   }
 
   std::optional<int64_t> unitOfBackward(Operation *op) {
-    bool isAgain =
-        StringRef(namePath(op->getLoc())).contains("rematted_computation");
+    bool isAgain = isRematerialized(op);
     std::optional<int64_t> unit;
     forEachRead(op, [&](Value value) {
       Operation *producer = ancestorInMain(value.getDefiningOp(), body);

@@ -32,9 +32,9 @@
 #include "TimeAxis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
+#include "whale/Dialect/Whale/IR/WhaleRecomputeOps.h"
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
-#include "whale/Transforms/ScopePath.h"
 #include "llvm/ADT/BitVector.h"
 
 using namespace mlir;
@@ -242,8 +242,7 @@ bool takesMean(Operation *op) {
 
 /// Whether jax.checkpoint computes an operation again, before its gradients.
 bool isRecomputed(Operation *op) {
-  return phaseOf(op) == Phase::Backward &&
-         StringRef(namePath(op->getLoc())).contains("rematted_computation");
+  return phaseOf(op) == Phase::Backward && isRematerialized(op);
 }
 
 /// What the forward pass computed of values that are computed again.
