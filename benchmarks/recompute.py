@@ -215,7 +215,10 @@ def plan(model: Model, run: Any, memory: int, automatic: bool) -> Found:
         folder = pathlib.Path(name)
         (folder / "step.mlir").write_text(text)
         (folder / "cluster.json").write_text(json.dumps(cluster))
-        compiler = [ROOT / "build/bin/whale-compile", folder / "step.mlir"]
+        compiler: list[str | pathlib.Path] = [
+            ROOT / "build/bin/whale-compile",
+            folder / "step.mlir",
+        ]
         compiler += ["--target=none", f"--cluster={folder / 'cluster.json'}"]
         compiler += ["-o", folder / "step.whale"]
         made_program = subprocess.run(compiler, capture_output=True, text=True)

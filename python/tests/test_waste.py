@@ -5,6 +5,7 @@ what they say, at which line, and that a step without waste has none, nor one
 with ``Config({"warnings": False})``, nor a call that is known.
 """
 
+import pathlib
 import warnings
 
 import jax
@@ -234,9 +235,36 @@ def test_state_that_is_not_returned():
         return (x @ state["w"] + state["b"]).sum()
 
     (found,) = warnings_with(evaluate)
-    assert "of the shape of args[0]['b'] and another, which are dona" in found
-    assert "return the new values, or donate nothing" in found
-    assert warnings_with(lambda state, x: (state["w"] + x.sum(), 1)) == []
+    assert "in the place of args[0]['b'] and another, which are dona" in found
+    assert "return the new values, or don't donate what they rep" in found
+    (found,) = warnings_with(lambda state, x: (state["w"] + x.sum(), 1))
+    assert "in the place of args[0]['b'], which is donated" in found
+    # Each of two values of one shape needs a result of its own.
+    (found,) = warnings_of(
+        lambda: wh.jit(
+            lambda p, m, x: p + m + x.sum(), donate_argnums=(0, 1)
+        ).lower(W, W, X)
+    )
+    assert "in the place of args[1], which is donated" in found
+    assert warnings_with(lambda state, x: (state, x.sum())) == []
+
+
+def test_errors_end_in_the_frame_of_the_user(tmp_path):
+    """Also those of what is called before and beside steps."""
+    jitted = wh.jit(lambda w, x: x @ w, cluster=1)
+    for fails in (
+        lambda: wh.explain(jitted, W, W.T[:1]),
+        lambda: wh.jit(jnp.sin, cluster=1, batch_argnums=0.5),
+        lambda: wh.load(str(tmp_path / "no.whale")),
+        lambda: wh.replicate(0),
+        lambda: wh.init({"num_micro_batch": 0}),
+        lambda: wh.set_default_strategy("replicate"),
+        lambda: jitted.plan,
+        lambda: wh.visualize(3),
+    ):
+        with pytest.raises(Exception) as error:
+            fails()
+        assert error.traceback[-1].path.name == pathlib.Path(__file__).name
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, TextIO
 
 from whale.errors import RuntimeError
+from whale.tracebacks import api_boundary
 
 if TYPE_CHECKING:
     from whale.analysis import MemoryAnalysis
@@ -35,27 +36,33 @@ class StepAnswers:
         return None if program is None else program._repr_html_()
 
     @property
+    @api_boundary
     def plan(self) -> Plan:
         """`Program.plan` of the last program."""
         return self._program().plan
 
     @property
+    @api_boundary
     def stats(self) -> dict[str, Any] | None:
         """`Program.stats` of the last call."""
         return self._program().stats
 
+    @api_boundary
     def profile(self, file: TextIO | None = None) -> None:
         """`Program.profile` of the last call."""
         self._program().profile(file)
 
+    @api_boundary
     def trace(self, path: str | os.PathLike[str], steps: int = 3) -> None:
         """`Program.trace`: records the next calls of the last program."""
         self._program().trace(path, steps)
 
+    @api_boundary
     def cost_analysis(self) -> dict[str, float]:
         """`Program.cost_analysis` of the last program."""
         return self._program().cost_analysis()
 
+    @api_boundary
     def memory_analysis(self) -> MemoryAnalysis:
         """`Program.memory_analysis` of the last program."""
         return self._program().memory_analysis()

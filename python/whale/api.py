@@ -33,6 +33,7 @@ from whale.signature import abstract, abstract_leaves, argument_label
 from whale.tracebacks import api_boundary
 
 
+@api_boundary
 def jit(
     function: Callable[..., Any] | None = None,
     *,

@@ -28,6 +28,7 @@ from whale import distributed, native, nesting
 from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError
 from whale.placement import Index, Placement
+from whale.tracebacks import api_boundary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,6 +306,7 @@ class Array(jax.Array):
         """Whether the step that computes it has ended."""
         return self.handle().is_ready
 
+    @api_boundary
     def block_until_ready(self) -> Array:
         """Waits until the step that computes it has ended.
 
@@ -316,6 +318,7 @@ class Array(jax.Array):
             native.waited(handle.wait)
         return self
 
+    @api_boundary
     def gathered(self) -> Array:
         """The array with all of it in this process; see `gather`."""
         if distributed.process_count() == 1 or self.kind.is_in_files:
@@ -362,6 +365,7 @@ class Array(jax.Array):
             self._words.flags.writeable = False
         return self._words
 
+    @api_boundary
     def __jax_array__(self) -> jax.Array:
         """The gathered value, an array as JAX makes them."""
         self._check_if_deleted()
@@ -387,6 +391,7 @@ class Array(jax.Array):
                 return ArrayImpl(aval, value.sharding, [value], committed=False)
             return value
 
+    @api_boundary
     def __array__(
         self, dtype: Any = None, context: Any = None, copy: bool | None = None
     ) -> np.ndarray:
@@ -486,6 +491,7 @@ def _array_class(extension: Any) -> Any:
     return extension.ArrayClass(Array, ArrayImpl, np.ndarray)
 
 
+@api_boundary
 def gather(tree: Any) -> Any:
     """The values of arrays of which other processes have parts.
 
@@ -500,6 +506,7 @@ def gather(tree: Any) -> Any:
     )
 
 
+@api_boundary
 def to_jax(tree: Any) -> Any:
     """Gathers each `wh.Array` of a pytree into an array of JAX's own type.
 

@@ -195,7 +195,11 @@ def store(key: str, path: str, said: Sequence[str]) -> None:
                 _rename(staged, os.path.join(place, key))
         _tidy(place)
     except OSError as error:
-        _complain(place, f"nothing can be written ({error.strerror})")
+        # What copies many files says what became of each.
+        why = error.strerror or str(error)
+        if isinstance(error, shutil.Error) and error.args[0]:
+            why = error.args[0][0][2]
+        _complain(place, f"nothing can be written ({why})")
 
 
 def _rename(source: str, target: str) -> None:

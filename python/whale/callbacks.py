@@ -12,6 +12,7 @@ thread of the first rank in the middle of the step. Operands are copied once.
 from __future__ import annotations
 
 import dataclasses
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from whale.array import Array
 from whale.dtypes import numpy_dtype
 from whale.errors import RuntimeError, WhaleError
 from whale.signature import Leaf
+from whale.tracebacks import traceback_of_user
 
 Callback = Callable[..., Any]
 
@@ -201,6 +203,16 @@ def _describe(error: BaseException) -> str:
     return f"raised {type(error).__name__}: {text}".removesuffix(": ")
 
 
+def _place_of(error: BaseException) -> str:
+    """Where the user's function has raised it, as the rank that called has no
+    traceback to show."""
+    frames = traceback.extract_tb(traceback_of_user(error))
+    if not frames:
+        return ""
+    last = frames[-1]
+    return f" (at {last.filename}:{last.lineno}, in {last.name})"
+
+
 def caller_of(functions: Sequence[Callback]) -> Callback | None:
     """What the extension calls in the middle of a step, where there is any.
 
@@ -224,7 +236,8 @@ def caller_of(functions: Sequence[Callback]) -> Callback | None:
             return None, [np.asarray(result).tobytes() for result in results]
         # sys.exit, too, ends the step and not the thread of a rank.
         except BaseException as error:
-            return f"a function that the step calls {_describe(error)}", []
+            text = f"a function that the step calls {_describe(error)}"
+            return text + _place_of(error), []
 
     return call
 

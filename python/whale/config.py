@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from whale import notices, strategies
+from whale.tracebacks import api_boundary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +167,7 @@ Config.__doc__ = (Config.__doc__ or "").replace(
 _current = Config()
 
 
+@api_boundary
 def init(config: Config | Mapping[str, Any] | None = None) -> None:
     """Starts afresh: sets the configuration, forgets scopes and defaults."""
     from whale import own_state

@@ -22,6 +22,7 @@ from typing import Any
 
 from whale import native, nesting, steps
 from whale.errors import CompileError, RuntimeError
+from whale.tracebacks import api_boundary
 
 _job: Any = None
 # What is to be completed together before a process leaves the others.
@@ -30,6 +31,7 @@ _last: list[Callable[[], None]] = []
 _failure: str | None = None
 
 
+@api_boundary
 def init_distributed(
     coordinator: str | None = None,
     process_index: int | None = None,

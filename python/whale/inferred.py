@@ -8,7 +8,7 @@ its dimension 0, where one choice alone is possible.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from jax.extend.core import Jaxpr, Literal, Var
 
@@ -22,20 +22,66 @@ def infer_batch(
 ) -> list[Argument]:
     """Marks all arrays that are no state, which must have as many rows.
 
-    Where anything is donated, that is the state; else what a result feeds is.
+    Where anything is donated, that is the state. Else what a result feeds may
+    be the state, as where it is trained, or the mini-batch, as where a model
+    gives what has its input's shape: where both are possible, neither is taken.
 
     Args:
         arguments: the leaves.
-        fed_by: the state, as leaves and results, where nothing is donated.
+        fed_by: what results feed, as leaves and results.
         jaxpr: the step, whose inputs are the leaves.
 
     Raises:
         ValueError: where there are none, or some of other sizes, or of one
-            product's features.
+            product's features, or where it may be either of two.
     """
-    state = {a.parameter for a in arguments if a.donated} or {
-        arguments[leaf].parameter for leaf in fed_by
-    }
+    features = _summed_as_features(jaxpr)
+    donated = {a.parameter for a in arguments if a.donated}
+    fed = {arguments[leaf].parameter for leaf in fed_by}
+    rest = {a.parameter for a in arguments} - fed
+    readings = [donated] if donated else [fed, rest] if fed and rest else [fed]
+    found: list[list[Argument]] = []
+    error: ValueError | None = None
+    for state in readings:
+        try:
+            found.append(_find(arguments, state, jaxpr, features))
+        except ValueError as why:
+            error = error or why
+    if not found:
+        assert error is not None
+        raise error
+    if len(found) > 1:
+        one, other = (_names(each) for each in found)
+        raise ValueError(
+            f"batch_argnums='auto': the mini-batch may be {one}, or {other}; "
+            "name what carries it, or donate the state"
+        )
+    (batch,) = found
+    places = dict.fromkeys(a.parameter for a in batch)
+    warn(
+        f"batch_argnums='auto' takes {_names(batch)} for the mini-batch of "
+        f"{batch[0].aval.shape[0]} samples; give "
+        + _as_written(list(places))
+        + " to say so yourself"
+    )
+    return [
+        dataclasses.replace(a, batch_dim=0) if a in batch else a
+        for a in arguments
+    ]
+
+
+def _names(arguments: Sequence[Argument]) -> str:
+    more = ", ..." if len(arguments) > 6 else ""
+    return ", ".join(a.label for a in arguments[:6]) + more
+
+
+def _find(
+    arguments: Sequence[Argument],
+    state: Set[int | str],
+    jaxpr: Jaxpr,
+    features: Set[Var],
+) -> list[Argument]:
+    """What carries the mini-batch if these parameters are the state."""
     found = [
         a
         for a in arguments
@@ -57,7 +103,6 @@ def infer_batch(
             + "); name those that carry the mini-batch"
         )
     (size,) = sizes
-    features = _summed_as_features(jaxpr)
     for argument, leaf in zip(arguments, jaxpr.invars, strict=False):
         if argument in found and leaf in features:
             raise ValueError(
@@ -66,16 +111,7 @@ def infer_batch(
                 "with another dimension of its other operand; name what "
                 "carries the mini-batch"
             )
-    places = dict.fromkeys(a.parameter for a in found)
-    warn(
-        f"batch_argnums='auto' takes {', '.join(a.label for a in found[:6])}"
-        f"{', ...' if len(found) > 6 else ''} for the mini-batch of {size} "
-        "samples; give " + _as_written(list(places)) + " to say so yourself"
-    )
-    return [
-        dataclasses.replace(a, batch_dim=0) if a in found else a
-        for a in arguments
-    ]
+    return found
 
 
 def _summed_as_features(jaxpr: Jaxpr) -> set[Var]:

@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import jax
@@ -74,6 +74,7 @@ class Lowered:
         arguments: Sequence[Argument],
         owner: Owner,
         functions: Sequence[Callback] = (),
+        state: Collection[int] = (),
     ) -> None:
         """A step as `lower` makes it.
 
@@ -84,6 +85,7 @@ class Lowered:
             arguments: its leaves, as the compiler gets them.
             owner: what it was lowered for.
             functions: what its callbacks call.
+            state: the leaves that a result of the step before replaces.
         """
         self._text = text
         self._signature = signature
@@ -96,6 +98,7 @@ class Lowered:
         self._arguments = tuple(arguments)
         self._owner = owner
         self._functions = functions
+        self._state = frozenset(state)
         self._program: Program | None = None
 
     def as_text(self) -> str:
@@ -204,8 +207,7 @@ class Lowered:
             self._functions,
             own_ranks=self._own_ranks,
         )
-        fed = [entry.get("fed_by") is not None for entry in program.entries]
-        self._check_waste(program.plan, cluster, program.target, fed)
+        self._check_waste(program.plan, cluster, program.target)
         return program
 
     def _check_waste(
@@ -213,13 +215,17 @@ class Lowered:
         plan: Plan,
         cluster: clusters.ClusterLike,
         target: str,
-        state: Sequence[bool] | None = None,
     ) -> None:
         # An initialization has no mini-batch to share out.
         if self._follows_results:
             return
         is_assumed = target == "cpu" and not self._says_target
-        waste.check_plan(plan, self._arguments, cluster, is_assumed, state)
+        rest = [
+            argument
+            for leaf, argument in enumerate(self._arguments)
+            if leaf not in self._state
+        ]
+        waste.check_plan(plan, rest, cluster, is_assumed)
 
     @property
     def name(self) -> str:
@@ -235,6 +241,7 @@ class Lowered:
             f"{clusters.described(self._cluster)}: {state}>"
         )
 
+    @api_boundary
     def plan(self, *, cluster: clusters.ClusterLike | None = None) -> Plan:
         """What the compiler would decide; nothing is compiled.
 
@@ -374,6 +381,7 @@ class Lowered:
         return jax.tree.unflatten(tree, placed)
 
 
+@api_boundary
 def from_local_data(local: Any, lowered: Lowered, argument: str | int) -> Any:
     """An argument of a step of which each process has its own rows.
 
@@ -396,6 +404,7 @@ def from_local_data(local: Any, lowered: Lowered, argument: str | int) -> Any:
     return lowered.place(argument, local)
 
 
+@api_boundary
 def move(tree: Any, lowered: Lowered, argument: str | int = 0) -> Any:
     """The arrays as an argument of another step wants them, in one exchange.
 
@@ -481,6 +490,7 @@ def lower(
         arguments,
         owner,
         callbacks.functions_of(lowered, text),
+        fed_by,
     )
 
 

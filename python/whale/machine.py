@@ -17,6 +17,7 @@ import re
 from typing import Any
 
 from whale import native
+from whale.tracebacks import api_boundary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Gpu:
     bus_width: int
 
 
+@api_boundary
 def detect_cluster(*, measure: int | None = None) -> dict[str, Any]:
     """This machine as a cluster: what `cluster=` takes, and JSON can hold.
 

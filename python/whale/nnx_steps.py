@@ -22,6 +22,7 @@ from whale.program import Program
 from whale.tracebacks import api_boundary
 
 
+@api_boundary
 def nnx_jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """`wh.jit` for a step that changes modules of flax nnx in place.
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from whale import module_names
 from whale.strategies import Setting, Strategy
+from whale.tracebacks import api_boundary
 
 
 class PatternScopes(Setting):
@@ -61,6 +62,7 @@ class PatternScopes(Setting):
         return self.patterns
 
 
+@api_boundary
 def scopes(
     strategies: Mapping[str, Strategy],
     step: Callable[..., Any] | None = None,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from whale import compiler, native
+from whale.tracebacks import api_boundary
 
 
 class Plan(dict[str, Any]):
@@ -29,6 +30,7 @@ class Plan(dict[str, Any]):
         """
         return native.extension().summarize_plan(self._text())
 
+    @api_boundary
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """One page that needs nothing besides, with pictures of the plan.
 
@@ -59,6 +61,7 @@ class Plan(dict[str, Any]):
     def _repr_html_(self) -> str:
         return self.to_html()
 
+    @api_boundary
     def edited(self, **decisions: Any) -> Plan:
         """A copy with other decisions, for the ``plan`` of `wh.jit`.
 
@@ -81,6 +84,7 @@ class Plan(dict[str, Any]):
         return compiler.plan_text(self)
 
 
+@api_boundary
 def explain(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     """Plans a step without compiling or running it: a dry run.
 

@@ -151,6 +151,7 @@ class Program:
         return self._manifest["arguments"]
 
     @functools.cached_property
+    @api_boundary
     def plan(self) -> Plan:
         """What the compiler decided: task graphs, shares, collectives.
 
@@ -168,6 +169,7 @@ class Program:
         return self._manifest
 
     @property
+    @api_boundary
     def stats(self) -> dict[str, Any] | None:
         """Time, memory and communication of the last call, by rank.
 
@@ -189,6 +191,7 @@ class Program:
         ]
         return stats
 
+    @api_boundary
     def profile(self, file: TextIO | None = None) -> None:
         """Prints where the time of the last call went.
 
@@ -208,6 +211,7 @@ class Program:
         profile = native.waited(self._last.profile)
         print(self._native.describe(profile), end="", file=file)
 
+    @api_boundary
     def trace(self, path: str | os.PathLike[str], steps: int = 3) -> None:
         """Records the next `steps` calls: what each rank does when.
 
@@ -223,6 +227,7 @@ class Program:
             raise ValueError(f"trace: steps must be {COUNT}, not {steps!r}")
         self._recording = Recording(self.native, os.path.abspath(path), steps)
 
+    @api_boundary
     def cost_analysis(self) -> dict[str, float]:
         """Estimates of a step, of all ranks together, by JAX's names.
 
@@ -230,6 +235,7 @@ class Program:
         """
         return analysis.cost_analysis(self)
 
+    @api_boundary
     def memory_analysis(self) -> analysis.MemoryAnalysis:
         """The bytes that the rank with most needs, by JAX's names."""
         return analysis.memory_analysis(self)
@@ -406,6 +412,7 @@ class Program:
                     "copy of it"
                 )
 
+    @api_boundary
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the program directory, in place of an earlier program there.
 
@@ -469,6 +476,7 @@ def array_handle(value: Any, label: str) -> Any:
     return host_handle(host_value(value, leaf), leaf)
 
 
+@api_boundary
 def load(path: str | os.PathLike[str]) -> Program:
     """Reads a program that `Program.save` wrote.
 

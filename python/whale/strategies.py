@@ -20,6 +20,7 @@ from typing import Any
 import jax
 
 from whale.errors import WhaleError
+from whale.tracebacks import api_boundary
 
 # Reads a component back; a name is percent-encoded, so it never holds a
 # slash, a colon, a parenthesis or a quote.
@@ -48,6 +49,7 @@ class Strategy(contextlib.ContextDecorator):
 
     kind: str
 
+    @api_boundary
     def __init__(
         self, device_count: int | None = None, name: str | None = None
     ) -> None:
@@ -254,6 +256,7 @@ def reset() -> Strategy | None:
     return forgotten
 
 
+@api_boundary
 def set_default_strategy(strategy: Strategy | None) -> None:
     """Sets the strategy of every operation that is outside all scopes."""
     global _default, _is_default_used

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -22,6 +23,16 @@ _FILTERING = "jax_traceback_filtering"
 traceback_util.register_exclusion(os.path.dirname(os.path.abspath(__file__)))
 
 
+def traceback_of_user(error: BaseException) -> types.TracebackType | None:
+    """The frames of what was raised without those of Whale and JAX."""
+    if error.__traceback__ is None:
+        return None
+    found: types.TracebackType | None = traceback_util.filter_traceback(
+        error.__traceback__
+    )
+    return found
+
+
 def api_boundary(function: _Function) -> _Function:
     """What is raised in `function` shows no frames of Whale and JAX."""
 
@@ -31,10 +42,7 @@ def api_boundary(function: _Function) -> _Function:
             return function(*args, **kwargs)
         except Exception as error:
             if getattr(jax.config, _FILTERING) != "off":
-                assert error.__traceback__ is not None
-                error.with_traceback(
-                    traceback_util.filter_traceback(error.__traceback__)
-                )
+                error.with_traceback(traceback_of_user(error))
             raise
 
     return cast(_Function, bounded)

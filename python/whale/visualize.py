@@ -12,11 +12,13 @@ import itertools
 from typing import Any, TextIO
 
 from whale.placement import Index, Placement, named
+from whale.tracebacks import api_boundary
 
 # Characters for the whole of a dimension.
 _WIDTH, _HEIGHT = 56, 12
 
 
+@api_boundary
 def visualize(array: Any, file: TextIO | None = None) -> None:
     """Prints where an array lies, as `jax.debug.visualize_array_sharding`.
 

@@ -11,6 +11,7 @@ plan.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -153,19 +154,25 @@ def check_outside(before: Sequence[str], after: Sequence[str]) -> None:
 def check_donated(
     arguments: Sequence[Argument], results: Sequence[Leaf]
 ) -> None:
-    """Warns of state that a step is given for good, and returns nothing of."""
-    kinds = {(result.shape, result.dtype) for result in results}
-    donated = [a for a in arguments if a.donated]
-    if not donated or any(
-        (leaf.shape, leaf.dtype) in kinds
-        for leaf in (Leaf.of(a.aval, a.label) for a in donated)
-    ):
+    """Warns of state that a step is given for good, and returns nothing of: a
+    result takes the place of one donated value of its shape and type.
+    """
+    left = collections.Counter((each.shape, each.dtype) for each in results)
+    lost = []
+    for argument in (a for a in arguments if a.donated):
+        leaf = Leaf.of(argument.aval, argument.label)
+        kind = (leaf.shape, leaf.dtype)
+        if left[kind]:
+            left[kind] -= 1
+        else:
+            lost.append(argument)
+    if not lost:
         return
-    more = _and_others(len(donated) - 1)
+    are = "which are" if len(lost) > 1 else "which is"
     warn(
-        f"the step returns nothing of the shape of {donated[0].label}{more}, "
-        "which are donated: the next step has no state; return the new values, "
-        "or donate nothing"
+        f"the step returns nothing in the place of {lost[0].label}"
+        f"{_and_others(len(lost) - 1)}, {are} donated: the next step has no "
+        "such state; return the new values, or don't donate what they replace"
     )
 
 
@@ -174,17 +181,14 @@ def check_plan(
     arguments: Sequence[Argument],
     cluster: clusters.ClusterLike | None,
     is_cpu_assumed: bool,
-    state: Sequence[bool] | None = None,
 ) -> None:
     """Warns of what a program wastes that carries out a plan.
 
     Args:
         plan: what was decided, or what is to be.
-        arguments: what the step takes.
+        arguments: what the step takes besides its state.
         cluster: what it is for.
         is_cpu_assumed: whether it is for the CPU, which the user has not said.
-        state: which of `arguments` a result of the step before replaces; left
-            out, those that are donated.
     """
     kinds = [
         devices["kind"]
@@ -197,14 +201,7 @@ def check_plan(
         _check_kinds(kinds, cluster)
     if len(kinds) == 1:
         return
-    given = [
-        argument
-        for argument, is_state in zip(
-            arguments, state or [a.donated for a in arguments]
-        )
-        if not is_state
-    ]
-    _check_repetition(plan, arguments, candidates(given))
+    _check_repetition(plan, arguments)
     for text in plan.idle_devices():
         warn(text)
 
@@ -251,9 +248,8 @@ def may_be_batch(argument: Argument) -> bool:
 _SMALL_PART = 0.01
 
 
-def _check_repetition(
-    plan: Plan, arguments: Sequence[Argument], given: Sequence[str]
-) -> None:
+def _check_repetition(plan: Plan, arguments: Sequence[Argument]) -> None:
+    given = candidates(arguments)
     everywhere = [rank for each in plan["devices"] for rank in each["ranks"]]
     # By its devices, all of them where nothing is said.
     several = [
