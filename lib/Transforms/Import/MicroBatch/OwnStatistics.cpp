@@ -29,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../CarryAttributes.h"
+#include "Lifting.h"
 #include "TimeAxis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
@@ -42,195 +43,6 @@ namespace hlo = mlir::stablehlo;
 
 namespace whale {
 namespace {
-
-bool isElementwise(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() || isa<hlo::SelectOp>(op);
-}
-
-SmallVector<int64_t> shift(ArrayRef<int64_t> dims) {
-  return llvm::map_to_vector(dims, [](int64_t dim) { return dim + 1; });
-}
-
-/// Statistics with a leading dimension for the micro-batches.
-class Lifting {
-public:
-  Lifting(int64_t moments, llvm::function_ref<bool(Value)> dependsOnSamples,
-          llvm::function_ref<bool(Value)> isOfSamples,
-          llvm::function_ref<bool(Operation *)> mayBeOwn)
-      : moments(moments), dependsOnSamples(dependsOnSamples),
-        isOfSamples(isOfSamples), mayBeOwn(mayBeOwn) {}
-
-  /// Whether a value is computed of sums over samples, by operations that have
-  /// a form for all micro-batches at once. What the backward pass computes of
-  /// the forward's statistics needs those that were lifted there.
-  bool canLift(Value value, Phase phase);
-
-  Value lift(Value value);
-
-  /// What the operation makes of the statistics of each micro-batch.
-  Value spread(hlo::BroadcastInDimOp op);
-
-  Value lookup(Value value) const { return lifted.lookup(value); }
-
-  /// The mean over the micro-batches of what was lifted.
-  Value getMean(Value value);
-
-private:
-  bool isSum(Operation *op) const;
-  Value group(OpBuilder &builder, Value samples) const;
-  RankedTensorType liftType(Value value) const {
-    auto type = cast<RankedTensorType>(value.getType());
-    SmallVector<int64_t> shape{moments};
-    llvm::append_range(shape, type.getShape());
-    return type.clone(shape);
-  }
-  static Value scale(OpBuilder &builder, Value value, double factor) {
-    auto type = cast<RankedTensorType>(value.getType());
-    Attribute number = builder.getFloatAttr(type.getElementType(), factor);
-    Value factors = hlo::ConstantOp::create(
-        builder, value.getLoc(), DenseElementsAttr::get(type, number));
-    return hlo::MulOp::create(builder, value.getLoc(), value, factors);
-  }
-
-  int64_t moments;
-  llvm::function_ref<bool(Value)> dependsOnSamples, isOfSamples;
-  llvm::function_ref<bool(Operation *)> mayBeOwn;
-  llvm::DenseMap<Value, Value> lifted, means;
-  llvm::DenseMap<std::pair<Value, unsigned>, bool> known;
-};
-
-bool Lifting::isSum(Operation *op) const {
-  auto reduce = dyn_cast<hlo::ReduceOp>(op);
-  return reduce && reduce.getInputs().size() == 1 &&
-         isOfSamples(reduce.getInputs().front()) &&
-         llvm::is_contained(reduce.getDimensions(), 0) &&
-         getReductionKind(reduce.getBody()) == Reduction::Sum &&
-         isa<FloatType>(getElementTypeOrSelf(reduce.getResult(0))) &&
-         isZero(reduce.getInitValues().front());
-}
-
-bool Lifting::canLift(Value value, Phase phase) {
-  if (!dependsOnSamples(value) || lifted.contains(value))
-    return true;
-  auto [it, isNew] = known.try_emplace({value, unsigned(phase)}, false);
-  if (!isNew)
-    return it->second;
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getNumResults() != 1 || isOfSamples(value))
-    return false;
-  bool result;
-  if (isSum(op)) {
-    result = phaseOf(op) == phase && mayBeOwn(op);
-  } else {
-    auto reduce = dyn_cast<hlo::ReduceOp>(op);
-    bool hasForm = isElementwise(op) ||
-                   isa<hlo::BroadcastInDimOp, hlo::ReshapeOp>(op) ||
-                   (reduce && reduce.getInputs().size() == 1);
-    result = hasForm && llvm::all_of(op->getOperands(), [&](Value operand) {
-               return canLift(operand, phase);
-             });
-  }
-  return known[{value, unsigned(phase)}] = result;
-}
-
-/// Samples [N, ...] as [M, N/M, ...].
-Value Lifting::group(OpBuilder &builder, Value samples) const {
-  auto type = cast<RankedTensorType>(samples.getType());
-  SmallVector<int64_t> shape{moments, type.getDimSize(0) / moments};
-  llvm::append_range(shape, type.getShape().drop_front());
-  return hlo::ReshapeOp::create(builder, samples.getLoc(), type.clone(shape),
-                                samples);
-}
-
-Value Lifting::lift(Value value) {
-  if (Value own = lifted.lookup(value))
-    return own;
-  Operation *op = value.getDefiningOp();
-  CarryAttributes carry;
-  OpBuilder builder(value.getContext(), &carry);
-  builder.setInsertionPointAfterValue(value);
-  Value own;
-  if (!dependsOnSamples(value)) {
-    int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
-    own = hlo::BroadcastInDimOp::create(
-        builder, value.getLoc(), liftType(value), value,
-        builder.getDenseI64ArrayAttr(
-            llvm::to_vector(llvm::seq<int64_t>(1, rank + 1))));
-  } else {
-    auto reduce = dyn_cast<hlo::ReduceOp>(op);
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands()) {
-      auto type = cast<RankedTensorType>(operand.getType());
-      bool isShared = (reduce && operand == reduce.getInitValues().front()) ||
-                      (isa<hlo::SelectOp>(op) && type.getRank() == 0 &&
-                       !dependsOnSamples(operand));
-      operands.push_back(isShared    ? operand
-                         : isSum(op) ? group(builder, operand)
-                                     : lift(operand));
-    }
-    Operation *copy = builder.clone(*op);
-    copy->setOperands(operands);
-    own = copy->getResult(0);
-    own.setType(liftType(value));
-    if (auto sum = dyn_cast<hlo::ReduceOp>(copy))
-      sum.setDimensions(shift(sum.getDimensions()));
-    if (auto spread = dyn_cast<hlo::BroadcastInDimOp>(copy)) {
-      SmallVector<int64_t> dims{0};
-      llvm::append_range(dims, shift(spread.getBroadcastDimensions()));
-      spread.setBroadcastDimensions(dims);
-    }
-    if (isSum(op))
-      own = scale(builder, own, double(moments));
-  }
-  carry.carryFrom(op ? op : *value.getUsers().begin());
-  return lifted[value] = own;
-}
-
-Value Lifting::spread(hlo::BroadcastInDimOp op) {
-  Value own = lift(op.getOperand());
-  CarryAttributes carry;
-  OpBuilder builder(op.getContext(), &carry);
-  builder.setInsertionPoint(op);
-  SmallVector<int64_t> shape{moments, op.getType().getDimSize(0) / moments};
-  llvm::append_range(shape, op.getType().getShape().drop_front());
-  SmallVector<int64_t> dims{0};
-  llvm::append_range(dims, shift(op.getBroadcastDimensions()));
-  Value all = hlo::BroadcastInDimOp::create(builder, op.getLoc(),
-                                            op.getType().clone(shape), own,
-                                            builder.getDenseI64ArrayAttr(dims));
-  Value samples =
-      hlo::ReshapeOp::create(builder, op.getLoc(), op.getType(), all);
-  carry.carryFrom(op);
-  return samples;
-}
-
-Value Lifting::getMean(Value value) {
-  if (Value mean = means.lookup(value))
-    return mean;
-  Value own = lifted.lookup(value);
-  auto type = cast<RankedTensorType>(value.getType());
-  auto scalar = RankedTensorType::get({}, type.getElementType());
-  CarryAttributes carry;
-  OpBuilder builder(value.getContext(), &carry);
-  builder.setInsertionPointAfterValue(own);
-  Location loc = value.getLoc();
-  Value zero = hlo::ConstantOp::create(
-      builder, loc, cast<DenseElementsAttr>(builder.getZeroAttr(scalar)));
-  auto sum =
-      hlo::ReduceOp::create(builder, loc, TypeRange{type}, ValueRange{own},
-                            ValueRange{zero}, builder.getDenseI64ArrayAttr(0));
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    Block *block =
-        builder.createBlock(&sum.getBody(), {}, {scalar, scalar}, {loc, loc});
-    Value added = hlo::AddOp::create(builder, loc, block->getArgument(0),
-                                     block->getArgument(1));
-    hlo::ReturnOp::create(builder, loc, added);
-  }
-  Value mean = scale(builder, sum.getResult(0), 1.0 / double(moments));
-  carry.carryFrom(value.getDefiningOp());
-  return means[value] = mean;
-}
 
 /// Whether an operation of the optimizer, or one that just collects results,
 /// takes a statistic as it leaves the step.
@@ -479,12 +291,12 @@ FailureOr<bool> TimeAxis::takeOwnStatistics() {
         return op->emitError("batch_norm: 'micro' can't compute this of the "
                              "statistics of each micro-batch; use one "
                              "micro-batch, or sums and elementwise operations");
-      if (!isa<FloatType>(getElementTypeOrSelf(value)))
+      if (!lifting.canJoin(value))
         return value.getDefiningOp()->emitError(
             "batch_norm: 'micro' can't return this of the statistics of each "
             "micro-batch, since their mean is no integer or boolean; use one "
             "micro-batch, or return it as a floating-point number");
-      operand.set(lifting.getMean(value));
+      operand.set(lifting.getJoined(value));
     }
     return success();
   };
