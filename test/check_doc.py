@@ -4,8 +4,9 @@ An example is a block of MLIR (or of Python that prints some), a line that holds
 `whale-opt ARGUMENTS`, and the block that whale-opt makes of the first one.
 Without a first block, the example goes on from the one before. A line that says
 so leaves the module `@kernels` out. With `whale-compile ARGUMENTS` the second
-block is the remarks of --explain and the table of task graphs. A block of JSON
-in front is cluster.json. --update writes what the tools make.
+block is the remarks of --explain and the table of task graphs, or what another
+--explain of the arguments prints. A block of JSON in front is cluster.json.
+--update writes what the tools make.
 """
 
 import os
@@ -57,9 +58,12 @@ def execute(
 def explain(arguments: list[str], text: str, folder: str) -> str:
     """What whale-compile says of its decisions."""
     pathlib.Path(folder, "step.mlir").write_text(text)
-    command = ["whale-compile", "step.mlir", *arguments, "--explain"]
-    command += ["--target=none"]
+    command = ["whale-compile", "step.mlir", *arguments, "--target=none"]
+    own = any(argument.startswith("--explain=") for argument in arguments)
+    command += [] if own else ["--explain"]
     said = execute(command, folder=folder).replace(f"{folder}/", "")
+    if own:
+        return said
     _, _, decisions = said.partition("== decisions\n")
     return decisions.replace("\n== task graphs\n", "")
 

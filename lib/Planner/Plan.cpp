@@ -157,10 +157,20 @@ static Json toJson(const Plan::Pipeline &pipeline) {
           {"stages", std::move(stages)}};
 }
 
+Json toJson(const Plan::Option::Value &value) {
+  return std::visit([](const auto &each) { return Json(each); }, value);
+}
+
 Json toJson(const Plan &plan) {
   Json json = {{"version", kPlanVersion},
                {"step", plan.step},
                {"cluster", plan.cluster}};
+  if (!plan.options.empty()) {
+    Json options = Json::object();
+    for (const Plan::Option &each : plan.options)
+      options[each.key] = toJson(each.value);
+    json["options"] = std::move(options);
+  }
   if (!plan.cuts.empty()) {
     Json cuts = Json::array();
     for (const Plan::Cut &cut : plan.cuts)
@@ -235,6 +245,7 @@ private:
   static ByDevice costs(const JsonField &field,
                         const std::vector<std::vector<int64_t>> &devices);
   static bool flag(const JsonField &field);
+  static Plan::Option::Value value(const JsonField &field);
   PlannedShares shares(const JsonField &field) const;
   Plan::Split split(const JsonField &field) const;
   Plan::Sums sums(const JsonField &field) const;
@@ -308,6 +319,14 @@ bool PlanReader::flag(const JsonField &field) {
   if (!field.value().is_boolean())
     field.fail("expected true or false, found " + field.describe());
   return field.value().get<bool>();
+}
+
+Plan::Option::Value PlanReader::value(const JsonField &field) {
+  if (field.value().is_boolean())
+    return flag(field);
+  if (field.value().is_string())
+    return field.string();
+  return number(field);
 }
 
 PlannedShares PlanReader::shares(const JsonField &field) const {
@@ -434,8 +453,9 @@ Plan PlanReader::read(const JsonField &file) {
         member->fail("follows from the decisions, and was edited; edit "
                      "'decisions' alone");
   }
-  decisions.object({"version", "step", "cluster", "cuts", "devices", "shares",
-                    "splits", "sums", "pipelines", "recomputed", "offloaded"});
+  decisions.object({"version", "step", "cluster", "options", "cuts", "devices",
+                    "shares", "splits", "sums", "pipelines", "recomputed",
+                    "offloaded"});
   if (JsonField version = decisions.need("version");
       version.count(int64_t(kMostNumber)) != kPlanVersion)
     version.fail("expected version " + std::to_string(kPlanVersion) +
@@ -443,6 +463,9 @@ Plan PlanReader::read(const JsonField &file) {
   Plan plan;
   plan.step = decisions.need("step").string();
   plan.cluster = decisions.need("cluster").string();
+  if (std::optional<JsonField> options = decisions.get("options"))
+    for (const auto &[name, each] : options->members())
+      plan.options.push_back({name, value(each), placeOf(each)});
   if (std::optional<JsonField> cuts = decisions.get("cuts"))
     for (const JsonField &each : cuts->list()) {
       int64_t begin = number(each);

@@ -17,6 +17,8 @@
 
 #include "whale/Program/Compile.h"
 
+#include "FitReport.h"
+#include "Fitter.h"
 #include "LowerToFit.h"
 #include "MemoryTable.h"
 #include "PrepareInput.h"
@@ -32,10 +34,10 @@
 #include "whale/Program/Nesting.h"
 #include "whale/Report/Waste.h"
 #include "whale/System/Error.h"
+#include "whale/System/Json.h"
 #include "whale/Target/CUDA/Passes.h"
 #include "whale/Transforms/Passes.h"
 #include "whale/Transforms/Plans.h"
-#include "whale/Transforms/SourceLines.h"
 
 #include "llvm/Support/SourceMgr.h"
 
@@ -73,13 +75,57 @@ static void explainWaste(ModuleOp module, const LevelRunner &levels,
 
 /// What a step is expected to take, of which nothing is said where ranks would
 /// wait for one another in a circle: that is an error of the compiler's own,
-/// which the program's verification finds.
-static void addDevices(PlanSummary &summary, const format::Program &program,
-                       const Cluster &cluster, ArrayRef<MemoryNeed> needs) {
+/// which the program's verification finds. Returns its seconds.
+static double addDevices(PlanSummary &summary, const format::Program &program,
+                         const Cluster &cluster, ArrayRef<MemoryNeed> needs) {
   try {
-    summary.addDevices(program, modelStep(program, cluster), cluster, needs);
+    ModelledStep step = modelStep(program, cluster);
+    summary.addDevices(program, step, cluster, needs);
+    return step.seconds;
   } catch (const system::Error &) {
+    return 0;
   }
+}
+
+/// What libraries of GPUs may use besides.
+static void addWorkspace(EmitOptions &emit, const LevelRunner &levels,
+                         ArrayRef<MemoryNeed> needs) {
+  if (levels.isGpu() && !levels.isCpu())
+    for (const MemoryNeed &need : needs)
+      emit.workspaceBytes.push_back(need.scratchBytes);
+}
+
+/// The seconds of a step, or 0 where its program cannot be made or modelled.
+static double priceStep(ModuleOp lowered, EmitOptions emit,
+                        const LevelRunner &levels, ArrayRef<MemoryNeed> needs) {
+  addWorkspace(emit, levels, needs);
+  std::unique_ptr<GatheredProgram> program = gatherProgram(lowered, emit);
+  if (!program)
+    return 0;
+  try {
+    return modelStep(program->get(), *levels.getCluster()).seconds;
+  } catch (const system::Error &) {
+    return 0;
+  }
+}
+
+/// Reads a text; null after an error.
+static OwningOpRef<ModuleOp> readStep(MLIRContext &context, StringRef text,
+                                      StringRef fileName) {
+  context.printOpOnDiagnostic(false);
+  if (std::optional<NestingError> deep = findDeepNesting(text)) {
+    emitError(FileLineColLoc::get(&context, fileName, deep->line, deep->column))
+        << deep->message;
+    return nullptr;
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(text, fileName), llvm::SMLoc());
+  ParserConfig config(&context, /*verifyAfterParse=*/false);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, config);
+  if (!module || failed(readResources(*module)) || failed(verify(*module)))
+    return nullptr;
+  return module;
 }
 
 /// GPUs copy nothing from and to the memory of hosts.
@@ -88,25 +134,15 @@ static LogicalResult checkOffload(ModuleOp module,
   bool isForGpu = options.target == "cuda" || options.target == kCudaTestTarget;
   if (!isForGpu || Config(module).getOffloadLevel() == OffloadLevel::None)
     return success();
-  Location place = module.getLoc();
-  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (!findPosition(op->getLoc()))
-      return WalkResult::advance();
-    place = op->getLoc();
-    return WalkResult::interrupt();
-  });
-  return emitError(place)
+  return emitError(findPlace(module))
          << "offload.level: programs for target '" << options.target
          << "' keep all state in the memory of devices; leave it out, or "
             "compile for 'cpu', or for 'none' to simulate";
 }
 
-/// Compiles a module that was read and verified.
-static LogicalResult compileModule(ModuleOp module, StringRef fileName,
-                                   const CompileOptions &options,
-                                   Reporter &reporter, StringRef outDir,
-                                   CompileReport *report) {
-  LevelRunner levels(fileName, options, reporter);
+/// Gives a module that was read what the options say.
+static LogicalResult prepareStep(ModuleOp module, LevelRunner &levels,
+                                 const CompileOptions &options) {
   if (failed(levels.checkTarget()) || failed(levels.dumpInput(module)) ||
       failed(prepareInput(module, options)) ||
       failed(levels.setCluster(module)))
@@ -117,47 +153,145 @@ static LogicalResult compileModule(ModuleOp module, StringRef fileName,
         failed(setGivenPlan(module, *cluster, options.planFile, options.plan)))
       return failure();
   }
-  if (failed(checkOffload(module, options)))
-    return failure();
-  std::string name = module.getSymName().value_or("program").str();
-  StringRef first =
-      isPartitioned(module) ? kKernelsLevel : getLevels().front().name;
-  FailureOr<LoweredStep> step =
-      lowerToFit(module, first, levels, options.libraries, reporter);
-  if (failed(step))
-    return failure();
+  return checkOffload(module, options);
+}
+
+/// What programs of these levels are made with.
+static EmitOptions makeEmitOptions(ModuleOp module, const LevelRunner &levels,
+                                   const CompileOptions &options) {
   EmitOptions emit(options.libraries);
   emit.target = options.target;
-  emit.capabilityOf = [&](int64_t rank) { return levels.getCapability(rank); };
+  emit.capabilityOf = [&levels](int64_t rank) {
+    return levels.getCapability(rank);
+  };
   emit.areKindsCompared = levels.areKindsCompared();
   emit.cpu = options.cpu;
-  emit.name = std::move(name);
+  emit.name = module.getSymName().value_or("program").str();
   emit.verify = isVerifyEachSet();
-  if (levels.isGpu() && !levels.isCpu())
-    for (const MemoryNeed &need : step->needs)
-      emit.workspaceBytes.push_back(need.scratchBytes);
+  return emit;
+}
+
+/// Plans a step with a change in a context of its own, so that several threads
+/// may.
+static PlannedStep planApart(StringRef text, StringRef fileName,
+                             CompileOptions options, const StepChange &change,
+                             int64_t spareBytes) {
+  options.onPass = nullptr;
+  options.onFit = nullptr;
+  options.dumpPhasesTo.clear();
+  options.explain = options.explainMemory = false;
+  DialectRegistry registry;
+  registerProgramDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  PlannedStep planned;
+  ScopedDiagnosticHandler quiet(&context, [&](Diagnostic &said) {
+    if (said.getSeverity() == DiagnosticSeverity::Error &&
+        planned.error.empty())
+      planned.error = said.str();
+    return success();
+  });
+  Reporter reporter([](const CompileMessage &) {}, /*remarks=*/false, text);
+  LevelRunner levels(fileName, options, reporter);
+  OwningOpRef<ModuleOp> module = readStep(context, text, fileName);
+  if (!module || failed(prepareStep(*module, levels, options)))
+    return planned;
+  change.apply(*module);
+  if (failed(verify(*module)))
+    return planned;
+  EmitOptions emit = makeEmitOptions(*module, levels, options);
+  auto price = [&](ModuleOp lowered, ArrayRef<MemoryNeed> needs) {
+    return priceStep(lowered, emit, levels, needs);
+  };
+  LevelRunner trial = levels.forTrials();
+  Fitter fitter(*module, trial, options.libraries, reporter, price);
+  fitter.setTrial(spareBytes);
+  bool failed = fitter.run(getLevels().front().name) == FitResult::Failed;
+  std::string error = std::move(planned.error);
+  planned = fitter.getPlanned();
+  if (failed)
+    planned = {{}, 0, std::move(error)};
+  getScratchFinder(*module) = nullptr;
+  return planned;
+}
+
+/// Says what was decided, and what a program is expected to need and to take.
+static void describeStep(ModuleOp module, const GatheredProgram *program,
+                         LoweredStep &step, const LevelRunner &levels,
+                         const CompileOptions &options, CompileReport *report) {
+  const std::optional<Cluster> &cluster = levels.getCluster();
+  if (cluster)
+    step.fitted.planned.seconds =
+        addDevices(step.summary, program->get(), *cluster, step.needs);
+  std::string plan = step.summary.str();
+  if (options.explain)
+    explainWaste(module, levels, options.target, plan);
+  if (!report)
+    return;
+  report->plan = plan;
+  if (options.explainMemory && cluster)
+    report->memory = makeMemoryTable(module, *cluster, step.needs);
+}
+
+/// Reports what the step needs, as it is and with options.
+static LogicalResult reportFit(ModuleOp input, StringRef text,
+                               StringRef fileName,
+                               const CompileOptions &options, LoweredStep &step,
+                               const Cluster &cluster, bool isPartitioned) {
+  if (step.fitted.planned.needs.empty() || isPartitioned)
+    return input.emitError("is partitioned already, and has no other plan");
+  auto say = [&](const Json &said) { options.onFit(system::printJson(said)); };
+  say(describeFit(input, cluster, step.fitted));
+  if (options.pricesOptions)
+    priceOptions(
+        input, cluster, step.fitted,
+        [&](const StepChange &change, int64_t spareBytes) {
+          return planApart(text, fileName, options, change, spareBytes);
+        },
+        say);
+  return success();
+}
+
+/// Compiles a module that was read and verified.
+static LogicalResult compileModule(ModuleOp module, StringRef text,
+                                   StringRef fileName,
+                                   const CompileOptions &options,
+                                   Reporter &reporter, StringRef outDir,
+                                   CompileReport *report) {
+  LevelRunner levels(fileName, options, reporter);
+  if (failed(prepareStep(module, levels, options)))
+    return failure();
+  OwningOpRef<ModuleOp> input;
+  if (options.onFit)
+    input = module.clone();
+  EmitOptions emit = makeEmitOptions(module, levels, options);
+  bool isCut = isPartitioned(module);
+  StringRef first = isCut ? kKernelsLevel : getLevels().front().name;
+  auto price = [&](ModuleOp lowered, ArrayRef<MemoryNeed> needs) {
+    return priceStep(lowered, emit, levels, needs);
+  };
+  FailureOr<LoweredStep> step =
+      lowerToFit(module, first, levels, options.libraries, reporter, price,
+                 /*reports=*/bool(options.onFit));
+  if (failed(step))
+    return failure();
+  addWorkspace(emit, levels, step->needs);
   const std::optional<Cluster> &cluster = levels.getCluster();
   std::unique_ptr<GatheredProgram> program;
-  if (cluster || !outDir.empty()) {
+  if (step->isLowered && (cluster || !outDir.empty())) {
     program = gatherProgram(module, emit);
     if (!program)
       return failure();
   }
-  if (cluster)
-    addDevices(step->summary, program->get(), *cluster, step->needs);
-  std::string plan = step->summary.str();
-  if (options.explain)
-    explainWaste(module, levels, options.target, plan);
-  if (report) {
-    report->plan = plan;
-    if (options.explainMemory && cluster)
-      report->memory = makeMemoryTable(module, *cluster, step->needs);
-  }
+  if (step->isLowered)
+    describeStep(module, program.get(), *step, levels, options, report);
+  if (options.onFit)
+    return reportFit(*input, text, fileName, options, *step, *cluster, isCut);
   LogicalResult result = success();
   if (!outDir.empty()) {
     if (options.onPass)
       options.onPass("emit");
-    result = program->write(outDir, std::move(plan));
+    result = program->write(outDir, step->summary.str());
   }
   if (options.leavesMemory) {
     // Still known to what looks for lost memory.
@@ -183,30 +317,17 @@ LogicalResult compileProgram(StringRef text, StringRef fileName,
   // None is loaded while a pass runs, which may run others.
   context.loadAllAvailableDialects();
   Reporter reporter(handler, options.explain, text);
-  context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler diagnostics(&context, [&](Diagnostic &diagnostic) {
     reporter.report(diagnostic);
     return success();
   });
-
-  if (std::optional<NestingError> deep = findDeepNesting(text)) {
-    emitError(FileLineColLoc::get(&context, fileName, deep->line, deep->column))
-        << deep->message;
-    return failure();
-  }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(
-      llvm::MemoryBuffer::getMemBufferCopy(text, fileName), llvm::SMLoc());
   if (options.onPass)
     options.onPass("parse");
-  ParserConfig config(&context, /*verifyAfterParse=*/false);
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, config);
+  OwningOpRef<ModuleOp> module = readStep(context, text, fileName);
   LogicalResult result = failure();
-  if (module && succeeded(readResources(*module)) &&
-      succeeded(verify(*module))) {
-    result =
-        compileModule(*module, fileName, options, reporter, outDir, report);
-  }
+  if (module)
+    result = compileModule(*module, text, fileName, options, reporter, outDir,
+                           report);
   if (failed(result))
     reporter.error(fileName.str(), "the compiler failed without saying why");
   reporter.passOn();

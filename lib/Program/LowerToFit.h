@@ -9,10 +9,12 @@
 #ifndef WHALE_LIB_PROGRAM_LOWERTOFIT_H
 #define WHALE_LIB_PROGRAM_LOWERTOFIT_H
 
+#include "FitReport.h"
 #include "PlanSummary.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "whale/Program/MemoryNeeds.h"
 
+#include <functional>
 #include <vector>
 
 namespace whale {
@@ -26,16 +28,25 @@ struct LoweredStep {
   PlanSummary summary;
   /// By device; empty if the module has no cluster.
   std::vector<MemoryNeed> needs;
+  /// Where that is to be reported: what the step needs as it is, and whether
+  /// the module came to the last level.
+  FittedStep fitted = {};
+  bool isLowered = true;
 };
 
+/// Returns the seconds of a step by its model; `lowered` is at the last level,
+/// and devices have these needs.
+using PriceStep = std::function<double(mlir::ModuleOp lowered,
+                                       llvm::ArrayRef<MemoryNeed> needs)>;
+
 /// Lowers the module from the level `first` to the last one, with a plan that
-/// fits into the memory of its cluster's devices. If none is found, or a pass
-/// fails, that is an error.
-mlir::FailureOr<LoweredStep> lowerToFit(mlir::ModuleOp module,
-                                        llvm::StringRef first,
-                                        const LevelRunner &levels,
-                                        const format::Libraries &libraries,
-                                        Reporter &reporter);
+/// fits into the memory of its cluster's devices: with options that are chosen,
+/// where the step asks for that (`fit`). If none is found, or a pass fails,
+/// that is an error. With `reports`, a step that does not fit stays as it is.
+mlir::FailureOr<LoweredStep>
+lowerToFit(mlir::ModuleOp module, llvm::StringRef first,
+           const LevelRunner &levels, const format::Libraries &libraries,
+           Reporter &reporter, PriceStep price, bool reports);
 
 } // namespace whale
 

@@ -7,23 +7,19 @@
 //===----------------------------------------------------------------------===//
 //
 // In: a step that does not fit, its plan, and a way to plan others. Out: a
-// sentence with what other plans would need.
+// sentence with what other plans would need, or options that let the step fit.
 //
-// Which changes are tried follows from what takes the memory. More
-// micro-batches divide what is kept of samples, so as many are tried as would
-// do if that were in proportion. 'split' and stages divide what parameters
-// take, too. Recomputation keeps less of samples, and hosts have room for state
-// of the optimizer. What donation would save is known without another plan. A
-// change is named only if the fullest device then needs less. Cost: at most
-// four plans.
+// Combinations of options are tried as searchFit (FitSearch.h) says. Where none
+// suffices, 'split' and stages, which divide what parameters take, are tried
+// too. What donation would save is known without another plan. A change is
+// named only if the fullest device then needs less. Cost: plans, of which the
+// constants below are the most.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MemoryAdvice.h"
 
-#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
 #include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
@@ -31,99 +27,93 @@
 #include "whale/Report/TextTable.h"
 #include "whale/Transforms/Attributes.h"
 
+#include "llvm/Support/Format.h"
+
 using namespace mlir;
 
 namespace whale {
 namespace {
+
+/// Who gives an error another ear would rather have it soon.
+constexpr size_t mostTriesOfAdvice = 8;
+/// Who asks for a choice wants the best.
+constexpr size_t mostTriesOfChoice = 12;
 
 /// What the step's devices would need at most, relative to what they have.
 struct Advice {
   std::string name;
   int64_t bytes = 0;
   bool fits = false;
+  /// Of a step more than without it.
+  double seconds = 0;
 };
 
-class Adviser {
+/// Plans a step with combinations of options, and remembers what each needs.
+class FitTrials {
 public:
-  Adviser(ModuleOp input, const Cluster &cluster, const MemoryNeed &need,
-          int64_t memory, int64_t donatable)
-      : input(input), cluster(cluster), need(need), memory(memory),
-        donatable(donatable) {}
+  FitTrials(ModuleOp input, const Cluster &cluster, const PlannedStep &without,
+            bool kept, PlanChange plan)
+      : options(input, cluster, without, kept), cluster(cluster),
+        without(without), plan(plan) {}
 
-  std::string run(TryChange tryChange);
+  void run(size_t mostTries);
+  /// The best, if it is no worse than without any option.
+  std::optional<FitCombination> getBest() const;
+  bool hasTried() const { return !steps.empty(); }
+  StepChange combine(const FitCombination &levels) const {
+    return options.combine(levels);
+  }
+  const PlannedStep &getStep(const FitCombination &levels) const {
+    return steps.find(levels)->second;
+  }
 
 private:
-  std::vector<StepChange> listChanges();
-  void tryOut(const StepChange &change, TryChange tryChange,
-              std::vector<Advice> &list);
-  int64_t mostMicroBatches() const;
-  std::optional<StepChange> moreMicroBatches();
-  std::optional<StepChange> moreStages();
-  std::optional<StepChange> splitInstead();
-  std::optional<StepChange> recompute();
-  std::optional<StepChange> offload();
-  void addDonation(std::vector<Advice> &list) const;
-  int64_t fixedBytes() const {
-    return need.bytes - std::max<int64_t>(0, keptBytes());
-  }
-  /// What is kept of samples, about.
-  int64_t keptBytes() const {
-    return need.bytes - need.argumentBytes - need.resultBytes -
-           need.constantBytes - need.scratchBytes;
-  }
-
-  ModuleOp input;
+  FitOptions options;
   const Cluster &cluster;
-  /// Of the device that lacks memory.
-  const MemoryNeed &need;
-  int64_t memory, donatable;
-  /// The largest number that was tried; 0 if none was.
-  int64_t microBatches = 0;
+  const PlannedStep &without;
+  PlanChange plan;
+  std::map<FitCombination, PlannedStep> steps;
+  std::vector<FitTrial> trials;
 };
-
-constexpr size_t mostTries = 4;
 
 } // namespace
 
-/// The samples of the mini-batch; 0 if no argument carries it.
-static int64_t countSamples(ModuleOp module) {
-  auto main = module.lookupSymbol<func::FuncOp>("main");
-  if (!main)
-    return 0;
-  for (BlockArgument argument : main.getArguments())
-    if (auto dim = main.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
-                                                      kBatchDimAttr))
-      return cast<ShapedType>(argument.getType()).getDimSize(dim.getInt());
-  return 0;
+void FitTrials::run(size_t mostTries) {
+  trials =
+      searchFit(options.getExpected(), findOutcome(without, cluster), mostTries,
+                [&](const FitCombination &levels) -> std::optional<FitOutcome> {
+                  PlannedStep &step = steps[levels] = plan(combine(levels), 0);
+                  if (step.needs.size() != without.needs.size())
+                    return std::nullopt;
+                  return findOutcome(step, cluster);
+                });
 }
 
-int64_t Adviser::mostMicroBatches() const {
-  return countSamples(input) / int64_t(cluster.devices.size());
-}
-
-static StepChange useMicroBatches(int64_t count) {
-  return StepChange{
-      std::to_string(count) + " micro-batches (num_micro_batch)",
-      [count](ModuleOp module) { Config::setNumMicroBatches(module, count); }};
-}
-
-std::optional<StepChange> Adviser::moreMicroBatches() {
-  int64_t now = Config(input).getNumMicroBatches().value_or(1);
-  int64_t most = mostMicroBatches();
-  int64_t room = memory - fixedBytes();
-  if (room <= 0 || keptBytes() <= 0)
+std::optional<FitCombination> FitTrials::getBest() const {
+  const FitTrial *best = findBest(trials);
+  if (best == &trials.front())
     return std::nullopt;
-  // A power of two times as many, and a tenth to spare.
-  double times = 1.1 * double(keptBytes()) / double(room);
-  int64_t count = 2 * now;
-  while (double(count) < times * double(now) && count <= most)
-    count *= 2;
-  if (count > most)
-    count /= 2;
-  if (count <= now)
-    return std::nullopt;
-  microBatches = count;
-  return useMicroBatches(count);
+  return best->levels;
+}
+
+/// Of a plan, beside the one without a change.
+static Advice describe(const StepChange &change, const PlannedStep &step,
+                       const PlannedStep &without, const Cluster &cluster) {
+  const MemoryNeed &fullest = step.needs[findFullest(step.needs, cluster)];
+  return {change.describe(), fullest.bytes, findOutcome(step, cluster).fits(),
+          step.seconds - without.seconds};
+}
+
+/// ", for 12 % more time a step"; a step that takes no longer has no price.
+static std::string describePrice(double more, double seconds) {
+  double percent = seconds > 0 ? 100 * more / seconds : 0;
+  if (percent < 0.05)
+    return "";
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << ", for " << llvm::format(percent < 99.5 ? "%.2g" : "%.0f", percent)
+      << " % more time a step";
+  return text;
 }
 
 /// The strategy of operations without one; null if there is none.
@@ -131,145 +121,103 @@ static StrategyAttr defaultOf(ModuleOp module) {
   return module->getAttrOfType<StrategyAttr>(kDefaultStrategyAttr);
 }
 
-std::optional<StepChange> Adviser::splitInstead() {
-  StrategyAttr strategy = defaultOf(input);
-  if (!isa_and_nonnull<ReplicateAttr>(strategy) || cluster.devices.size() < 2)
+/// 'split' for what has no strategy of its own.
+static std::optional<StepChange> splitInstead(ModuleOp input,
+                                              const Cluster &cluster) {
+  if (!isa_and_nonnull<ReplicateAttr>(defaultOf(input)) ||
+      cluster.devices.size() < 2)
     return std::nullopt;
-  return StepChange{
-      "'split' as the default strategy in place of 'replicate'",
-      [](ModuleOp module) {
-        module->setAttr(kDefaultStrategyAttr,
-                        parseAttribute("#whale.split<>", module.getContext()));
-      }};
+  return StepChange{{}, /*splits=*/true};
 }
 
-static void setTaskGraphs(ModuleOp module, int64_t count) {
-  NamedAttrList config(module->getAttrOfType<DictionaryAttr>(Config::kAttr));
-  config.set(Config::kTaskGraphs, Builder(module).getI64IntegerAttr(count));
-  module->setAttr(Config::kAttr, config.getDictionary(module.getContext()));
-}
-
-std::optional<StepChange> Adviser::moreStages() {
-  int64_t now = Config(input).getNumTaskGraphs().value_or(1);
+/// A stage for each device.
+static std::optional<StepChange> useStages(ModuleOp input,
+                                           const Cluster &cluster) {
+  Config config(input);
   auto count = int64_t(cluster.devices.size());
-  if (count <= now)
+  if (count <= config.getNumTaskGraphs().value_or(1))
     return std::nullopt;
+  StepChange change{{{Config::kTaskGraphs.str(), count}}};
   // Few micro-batches leave stages idle; many cost little.
-  int64_t batches = Config(input).getNumMicroBatches().value_or(1);
   if (int64_t wanted = 4 * count;
-      batches < wanted && wanted <= countSamples(input))
-    batches = wanted;
-  return StepChange{std::to_string(count) + " stages (num_task_graph) and " +
-                        std::to_string(batches) + " micro-batches",
-                    [=](ModuleOp module) {
-                      Config::setNumMicroBatches(module, batches);
-                      setTaskGraphs(module, count);
-                    }};
+      config.getNumMicroBatches().value_or(1) < wanted &&
+      wanted <= countSamples(input))
+    change.options.push_back({Config::kMicroBatches.str(), wanted});
+  return change;
 }
 
-std::optional<StepChange> Adviser::recompute() {
-  if (Config(input).getGradientCheckpoint() != GradientCheckpoint::None ||
-      keptBytes() <= 0)
-    return std::nullopt;
-  return StepChange{"recomputation (gradient_checkpoint.type)",
-                    &Config::setGradientCheckpoint};
-}
-
-static void setOffload(ModuleOp module) {
-  Builder builder(module);
-  NamedAttrList config(module->getAttrOfType<DictionaryAttr>(Config::kAttr));
-  config.set("offload", builder.getDictionaryAttr(builder.getNamedAttr(
-                            "level", builder.getStringAttr("state"))));
-  module->setAttr(Config::kAttr, config.getDictionary(module.getContext()));
-}
-
-/// State in the memory of hosts, where all nodes have any, and no GPUs, which
-/// copy nothing from there.
-std::optional<StepChange> Adviser::offload() {
-  if (Config(input).getOffloadLevel() != OffloadLevel::None ||
-      !llvm::all_of(cluster.nodes,
-                    [](const NodeGroup &node) { return bool(node.host); }) ||
-      llvm::any_of(cluster.devices, [&](const Device &device) {
-        return !cluster.kinds[device.kind].arch.empty();
-      }))
-    return std::nullopt;
-  return StepChange{"the optimizer's state in the memory of hosts "
-                    "(offload.level)",
-                    &setOffload};
-}
-
-std::vector<StepChange> Adviser::listChanges() {
-  std::vector<StepChange> list;
-  for (auto change :
-       {&Adviser::moreMicroBatches, &Adviser::recompute, &Adviser::offload,
-        &Adviser::splitInstead, &Adviser::moreStages})
-    if (std::optional<StepChange> found = (this->*change)())
-      list.push_back(std::move(*found));
-  return list;
-}
-
-/// Some results replace no argument of their type, as a loss: these are not
-/// worth a word, nor what is small beside what the device lacks.
-void Adviser::addDonation(std::vector<Advice> &list) const {
-  int64_t saved = std::min(donatable, need.resultBytes);
-  if (saved > (need.bytes - memory) / 20)
-    list.push_back({"donate_argnums for the arguments that results replace",
-                    need.bytes - saved, need.bytes - saved <= memory});
-}
-
-/// Adds what a change comes to, if it helps.
-void Adviser::tryOut(const StepChange &change, TryChange tryChange,
-                     std::vector<Advice> &list) {
-  std::optional<std::vector<MemoryNeed>> tried = tryChange(change);
-  if (!tried || tried->size() != cluster.devices.size())
-    return;
-  // The device that has least room then.
-  Advice advice{change.name, 0, true};
-  double fullest = 0;
-  for (auto [number, other] : llvm::enumerate(*tried)) {
-    double fill = double(other.bytes) /
-                  double(cluster.kindOf(int64_t(number)).memoryBytes);
-    if (fill > fullest) {
-      fullest = fill;
-      advice.bytes = other.bytes;
-    }
-  }
-  advice.fits = fullest <= 1;
-  if (fullest * double(memory) < 0.98 * double(need.bytes))
-    list.push_back(std::move(advice));
-}
-
-std::string Adviser::run(TryChange tryChange) {
-  std::vector<Advice> list;
-  addDonation(list);
-  std::vector<StepChange> changes = listChanges();
-  if (changes.size() > mostTries)
-    changes.resize(mostTries);
-  for (const StepChange &change : changes)
-    tryOut(change, tryChange, list);
-  // Not all that was taken for samples' was: more micro-batches may do.
-  for (size_t tries = changes.size(); tries < mostTries; ++tries) {
-    microBatches *= 2;
-    if (microBatches == 0 || microBatches > mostMicroBatches() ||
-        llvm::any_of(list, [](const Advice &advice) { return advice.fits; }))
-      break;
-    tryOut(useMicroBatches(microBatches), tryChange, list);
-  }
+static std::string describeAll(std::vector<Advice> list, double seconds) {
   llvm::sort(list, [](const Advice &a, const Advice &b) {
-    return std::tuple(!a.fits, a.bytes, a.name) <
-           std::tuple(!b.fits, b.bytes, b.name);
+    return std::tuple(!a.fits, a.fits ? a.seconds : 0, a.bytes, a.name) <
+           std::tuple(!b.fits, b.fits ? b.seconds : 0, b.bytes, b.name);
   });
-  if (list.empty())
-    return changes.empty()
-               ? ""
-               : "; no other number of micro-batches, strategy or number of "
-                 "stages that was tried needs less";
   std::string text;
   for (const Advice &advice : list)
     text += (text.empty() ? "; about " : ", ") +
             describeBytes(double(advice.bytes)) + " with " + advice.name +
-            (advice.fits ? "" : ", which is not enough alone");
+            (advice.fits ? describePrice(advice.seconds, seconds)
+                         : ", which is not enough alone");
   return text;
+}
+
+std::string adviseOnMemory(ModuleOp input, const Cluster &cluster,
+                           const PlannedStep &without, int64_t device,
+                           int64_t donatableBytes, PlanChange plan) {
+  std::vector<Advice> list;
+  const MemoryNeed &need = without.needs[device];
+  int64_t memory = cluster.kindOf(device).memoryBytes;
+  // Some results replace no argument of their type, as a loss: these are not
+  // worth a word, nor what is small beside what the device lacks.
+  if (int64_t saved = std::min(donatableBytes, need.resultBytes);
+      saved > (need.bytes - memory) / 20)
+    list.push_back({"donate_argnums for the arguments that results replace",
+                    need.bytes - saved, need.bytes - saved <= memory});
+  double fill = double(need.bytes) / double(memory);
+  bool isTried = false;
+  auto add = [&](const StepChange &change, const PlannedStep &step) {
+    isTried = true;
+    if (step.needs.size() != without.needs.size())
+      return;
+    Advice advice = describe(change, step, without, cluster);
+    int64_t fullest = findFullest(step.needs, cluster);
+    if (double(advice.bytes) <
+        0.98 * fill * double(cluster.kindOf(fullest).memoryBytes))
+      list.push_back(std::move(advice));
+  };
+  FitTrials trials(input, cluster, without, /*kept=*/false, plan);
+  trials.run(mostTriesOfAdvice);
+  isTried = trials.hasTried();
+  if (std::optional<FitCombination> best = trials.getBest())
+    add(trials.combine(*best), trials.getStep(*best));
+  bool fits = llvm::any_of(list, [](const Advice &each) { return each.fits; });
+  for (const std::optional<StepChange> &change :
+       {splitInstead(input, cluster), useStages(input, cluster)})
+    if (change && !fits)
+      add(*change, plan(*change, 0));
+  if (!list.empty())
+    return describeAll(std::move(list), without.seconds);
+  return isTried ? "; no other number of micro-batches, strategy or number of "
+                   "stages that was tried needs less"
+                 : "";
+}
+
+ChosenOptions chooseOptions(ModuleOp input, const Cluster &cluster,
+                            const PlannedStep &without, PlanChange plan) {
+  FitTrials trials(input, cluster, without, /*kept=*/true, plan);
+  trials.run(mostTriesOfChoice);
+  std::optional<FitCombination> best = trials.getBest();
+  if (!best)
+    return {std::nullopt, "fit: there are no options left that would help"};
+  StepChange change = trials.combine(*best);
+  const PlannedStep &step = trials.getStep(*best);
+  Advice advice = describe(change, step, without, cluster);
+  if (advice.fits)
+    return {change, change.describe() + ": the fullest device needs " +
+                        describeBytes(double(advice.bytes)) +
+                        describePrice(advice.seconds, without.seconds)};
+  std::optional<int64_t> device = findOverfull(step.needs, cluster);
+  return {std::nullopt, "fit: with the best of all options, " + advice.name +
+                            ", " + describeLack(step.needs, cluster, *device)};
 }
 
 int64_t findDonatableBytes(ModuleOp lowered, int64_t device) {
@@ -292,14 +240,6 @@ int64_t findDonatableBytes(ModuleOp lowered, int64_t device) {
     }
   }
   return bytes;
-}
-
-std::string adviseOnMemory(ModuleOp input, const Cluster &cluster,
-                           ArrayRef<MemoryNeed> needs, int64_t device,
-                           int64_t donatableBytes, TryChange tryChange) {
-  return Adviser(input, cluster, needs[device],
-                 cluster.kindOf(device).memoryBytes, donatableBytes)
-      .run(tryChange);
 }
 
 } // namespace whale

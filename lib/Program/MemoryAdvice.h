@@ -9,41 +9,35 @@
 #ifndef WHALE_LIB_PROGRAM_MEMORYADVICE_H
 #define WHALE_LIB_PROGRAM_MEMORYADVICE_H
 
-#include "mlir/IR/BuiltinOps.h"
-#include "whale/Cluster/Cluster.h"
-#include "whale/Program/MemoryNeeds.h"
-
-#include "llvm/ADT/STLFunctionalExtras.h"
-
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
+#include "FitOptions.h"
 
 namespace whale {
-
-/// A change of a step, as a user could make it.
-struct StepChange {
-  /// "16 micro-batches (num_micro_batch)".
-  std::string name;
-  std::function<void(mlir::ModuleOp)> apply;
-};
-
-/// Plans the step with a change; returns what devices are expected to need
-/// then, or nothing if there is no such plan.
-using TryChange = llvm::function_ref<std::optional<std::vector<MemoryNeed>>(
-    const StepChange &)>;
 
 /// What of its results a device would not need, if arguments of their types
 /// were donated. `lowered` has planned buffers.
 int64_t findDonatableBytes(mlir::ModuleOp lowered, int64_t device);
 
-/// Says what the fullest device would need with changes that help, the best
-/// first; each of at most four is tried. `input` is the step as it was read,
-/// `needs` are those of its plan, in which `device` lacks memory.
+/// Says which combination of options lets the step fit in the least time, with
+/// what the fullest device needs then and how much longer a step takes; where
+/// none does, what needs least, with other strategies too. `input` is the step
+/// as it was read, `without` its plan, in which `device` lacks memory.
 std::string adviseOnMemory(mlir::ModuleOp input, const Cluster &cluster,
-                           llvm::ArrayRef<MemoryNeed> needs, int64_t device,
-                           int64_t donatableBytes, TryChange tryChange);
+                           const PlannedStep &without, int64_t device,
+                           int64_t donatableBytes, PlanChange plan);
+
+/// The options that let a step fit, and what is said of them.
+struct ChosenOptions {
+  /// Nothing where none do.
+  std::optional<StepChange> change;
+  /// Of those: what they are, and what they save and cost. Else the best of
+  /// them, and what lacks with it.
+  std::string text;
+};
+
+/// Chooses options, beside those that the step has, so that it fits in the
+/// least time.
+ChosenOptions chooseOptions(mlir::ModuleOp input, const Cluster &cluster,
+                            const PlannedStep &without, PlanChange plan);
 
 } // namespace whale
 

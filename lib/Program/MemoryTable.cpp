@@ -94,14 +94,11 @@ std::string describeArgument(BlockArgument argument) {
   return word.empty() ? "arguments" : ("arguments: " + word).str();
 }
 
-using Rows = std::vector<std::vector<std::string>>;
+using Rows = std::vector<MemoryRow>;
 
 void addRow(Rows &rows, const std::string &what, const Sum &sum) {
-  if (sum.bytes == 0)
-    return;
-  rows.push_back({"", describeBytes(double(sum.bytes)), what});
-  if (sum.values > 1)
-    rows.back().back() += " (" + std::to_string(sum.values) + " values)";
+  if (sum.bytes != 0)
+    rows.push_back({what, sum.bytes, sum.values});
 }
 
 /// The rows of the arena: its largest sums, the others, and what is unused.
@@ -141,6 +138,17 @@ void addReserves(Rows &rows, const DeviceKind &kind) {
     addRow(rows, "besides, reserved (reserved_bytes)", {kind.reservedBytes});
 }
 
+std::string formatRows(const Rows &rows) {
+  std::vector<std::vector<std::string>> lines;
+  for (const MemoryRow &row : rows)
+    lines.push_back(
+        {"", describeBytes(double(row.bytes)),
+         row.values > 1
+             ? row.what + " (" + std::to_string(row.values) + " values)"
+             : row.what});
+  return alignColumns(std::move(lines));
+}
+
 /// What is in the memory of a device's host, which others share.
 std::string describeHost(ScheduleOp schedule, const Cluster &cluster,
                          const MemoryNeed &need) {
@@ -163,19 +171,52 @@ std::string describeHost(ScheduleOp schedule, const Cluster &cluster,
   Rows rows;
   for (const auto &[what, sum] : sums)
     addRow(rows, what, sum);
-  return text + "\n" + alignColumns(std::move(rows));
+  return text + "\n" + formatRows(rows);
+}
+
+/// The rows of a rank class, which add up to its need.
+Rows listRows(ScheduleOp schedule, const MemoryNeed &need,
+              bool namesTaskGraphs) {
+  Rows rows;
+  Sums arguments;
+  for (BlockArgument argument : schedule.getArguments())
+    if (!schedule.getArgAttr(argument.getArgNumber(), kInHostAttr))
+      add(arguments, describeArgument(argument),
+          getTensorBytes(argument.getType()));
+  for (const auto &[what, sum] : arguments)
+    addRow(rows, what, sum);
+  addRow(rows, "results that replace no argument", {need.resultBytes});
+  addRow(rows, "constants", {need.constantBytes});
+  addRow(rows, "what products and convolutions take besides",
+         {need.scratchBytes});
+  addArena(rows, schedule, namesTaskGraphs);
+  return rows;
+}
+
+/// The classes whose peak is known, those of a device alone if one is given.
+SmallVector<ScheduleOp> listClasses(ModuleOp module,
+                                    std::optional<int64_t> device) {
+  return llvm::filter_to_vector(
+      module.getOps<ScheduleOp>(), [&](ScheduleOp op) {
+        return op->hasAttr(kPeakAttr) &&
+               (!device || llvm::is_contained(op.getRanks(), *device));
+      });
 }
 
 } // namespace
 
+std::vector<MemoryRow> listMemory(ModuleOp module, ArrayRef<MemoryNeed> needs,
+                                  int64_t device) {
+  SmallVector<ScheduleOp> classes = listClasses(module, device);
+  if (classes.empty())
+    return {};
+  return listRows(classes.front(), needs[device], haveTaskGraphs(classes));
+}
+
 std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
                             ArrayRef<MemoryNeed> needs,
                             std::optional<int64_t> device) {
-  SmallVector<ScheduleOp> classes =
-      llvm::filter_to_vector(module.getOps<ScheduleOp>(), [&](ScheduleOp op) {
-        return op->hasAttr(kPeakAttr) &&
-               (!device || llvm::is_contained(op.getRanks(), *device));
-      });
+  SmallVector<ScheduleOp> classes = listClasses(module, device);
   auto needOf = [&](ScheduleOp schedule) -> const MemoryNeed & {
     return needs[schedule.getRanks().front()];
   };
@@ -196,22 +237,9 @@ std::string makeMemoryTable(ModuleOp module, const Cluster &cluster,
       text += ", " + describeBytes(double(need.savedBytes)) +
               " less than without recomputation";
     text += "\n";
-    Rows rows;
-    Sums arguments;
-    for (BlockArgument argument : schedule.getArguments())
-      if (!schedule.getArgAttr(argument.getArgNumber(), kInHostAttr))
-        add(arguments, describeArgument(argument),
-            getTensorBytes(argument.getType()));
-    for (const auto &[what, sum] : arguments)
-      addRow(rows, what, sum);
-    addRow(rows, "results that replace no argument", {need.resultBytes});
-    addRow(rows, "constants", {need.constantBytes});
-    addRow(rows, "what products and convolutions take besides",
-           {need.scratchBytes});
-    addArena(rows, schedule, namesTaskGraphs);
+    Rows rows = listRows(schedule, need, namesTaskGraphs);
     addReserves(rows, kind);
-    text += alignColumns(std::move(rows));
-    text += describeHost(schedule, cluster, need);
+    text += formatRows(rows) + describeHost(schedule, cluster, need);
   }
   if (classes.size() > mostClasses)
     text += "other devices need at most " +

@@ -15,8 +15,22 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace whale {
+
+/// Part of what a device holds at its peak.
+struct MemoryRow {
+  std::string what;
+  int64_t bytes = 0;
+  /// How many values that is.
+  int64_t values = 0;
+};
+
+/// The rows of the table below for a device; empty if its peak is not known.
+std::vector<MemoryRow> listMemory(mlir::ModuleOp module,
+                                  llvm::ArrayRef<MemoryNeed> needs,
+                                  int64_t device);
 
 /// Says for each rank class, those that need most first, what is in the memory
 /// of its devices when the arena is fullest: arguments by the first

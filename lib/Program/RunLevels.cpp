@@ -214,6 +214,15 @@ int64_t LevelRunner::getAttentionWorkspace(int capability) const {
   return format::mostAttentionWorkspace(least);
 }
 
+/// The pipeline without passes that change nothing.
+static std::string withoutVerifiers(std::string pipeline) {
+  for (StringRef pass : {",whale-verify-task-graphs",
+                         ",whale-verify-placements", ",whale-verify-partition"})
+    if (size_t at = pipeline.find(pass); at != pipeline.npos)
+      pipeline.erase(at, pass.size());
+  return pipeline;
+}
+
 /// The pipeline for the target, with what is to be explained.
 std::string LevelRunner::withOptions(StringRef pipeline,
                                      const Target &target) const {
@@ -224,7 +233,8 @@ std::string LevelRunner::withOptions(StringRef pipeline,
     text = addOption(text, "whale-lift-callbacks", "python");
   if (options.explainMemory)
     text = addOption(text, "whale-plan-buffers", "peak");
-  return text;
+  return isTrial && !isVerifyEachSet() ? withoutVerifiers(std::move(text))
+                                       : text;
 }
 
 LogicalResult LevelRunner::runPasses(ModuleOp module, const Level &level,
@@ -238,7 +248,7 @@ LogicalResult LevelRunner::runPasses(ModuleOp module, const Level &level,
   if (options.onPass)
     manager.addInstrumentation(std::make_unique<PassTeller>(options));
   return failure(failed(manager.run(module)) ||
-                 (level.isVerified && failed(verify(module))));
+                 (level.isVerified && !isTrial && failed(verify(module))));
 }
 
 /// Says what is computed in a wider type than it is stored in.
@@ -324,7 +334,7 @@ LogicalResult LevelRunner::lowerProducts(ModuleOp products,
 
 LogicalResult LevelRunner::dump(ModuleOp module, StringRef phase,
                                 unsigned number) const {
-  if (options.dumpPhasesTo.empty() || !dumps)
+  if (options.dumpPhasesTo.empty() || isTrial)
     return success();
   std::error_code error =
       llvm::sys::fs::create_directories(options.dumpPhasesTo);

@@ -66,10 +66,11 @@ public:
   /// Decides how products and convolutions are computed, as in a program.
   llvm::LogicalResult lowerProducts(mlir::ModuleOp products,
                                     int64_t device) const;
-  /// The same without dumps: of plans that are only tried.
-  LevelRunner withoutDumps() const {
+  /// The same without dumps, and without what only verifies: of plans that are
+  /// tried.
+  LevelRunner forTrials() const {
     LevelRunner other = *this;
-    other.dumps = false;
+    other.isTrial = true;
     return other;
   }
   /// Writes the module as it came, before all levels, if this is asked for.
@@ -90,7 +91,7 @@ private:
     return dump(module, level.name, 1 + (&level - getLevels().begin()));
   }
 
-  bool dumps = true;
+  bool isTrial = false;
   llvm::StringRef fileName;
   const CompileOptions &options;
   Reporter &reporter;

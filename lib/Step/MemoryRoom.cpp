@@ -20,6 +20,8 @@
 
 #include "whale/Step/Costs.h"
 
+#include <algorithm>
+
 namespace whale {
 
 /// The part of a mesh's work that a device does.
@@ -168,6 +170,73 @@ int64_t MemoryRoom::peakBytes(int64_t device) const {
 
 int64_t MemoryRoom::argumentBytes(int64_t device) const {
   return toBytes(peakOf(shares[device], 0).bytes);
+}
+
+/// The lines that are highest somewhere, of a number that is not negative.
+static std::vector<MemoryLine> keepHighest(std::vector<MemoryLine> lines) {
+  std::ranges::sort(lines, {}, [](const MemoryLine &line) {
+    return std::pair(line.bytes, line.fixed);
+  });
+  std::vector<MemoryLine> highest;
+  for (const MemoryLine &line : lines) {
+    while (!highest.empty()) {
+      const MemoryLine &last = highest.back();
+      if (last.fixed <= line.fixed) {
+        highest.pop_back();
+        continue;
+      }
+      // It must be above the one before it until this one is above it.
+      if (highest.size() < 2)
+        break;
+      const MemoryLine &before = highest[highest.size() - 2];
+      double from = (before.fixed - last.fixed) / (last.bytes - before.bytes);
+      double to = (last.fixed - line.fixed) / (line.bytes - last.bytes);
+      if (from < to)
+        break;
+      highest.pop_back();
+    }
+    highest.push_back(line);
+  }
+  return highest;
+}
+
+std::vector<MemoryLine> MemoryRoom::findLines(const MeshShares &shares,
+                                              double scale) const {
+  auto add = [](MemoryLine &line, const LoadShares &parts,
+                const LoadAmounts &amounts, double factor) {
+    // What does not grow with the samples.
+    double fixed =
+        amounts[LoadKind::Whole] + parts.inner * amounts[LoadKind::Inner];
+    line.fixed += fixed * factor;
+    line.bytes += (parts.of(amounts) - fixed) * factor;
+  };
+  MemoryLine now;
+  std::map<unsigned, MemoryLine> changes;
+  for (const MeshShare &share : shares) {
+    add(now, share.parts, share.load->argumentBytes, 1);
+    for (const auto &[position, amounts] : share.load->changes)
+      add(changes[position], share.parts, amounts, scale);
+  }
+  std::vector<MemoryLine> lines = {now};
+  for (const auto &[position, change] : changes) {
+    now.fixed += change.fixed;
+    now.bytes += change.bytes;
+    lines.push_back(now);
+  }
+  return keepHighest(std::move(lines));
+}
+
+std::vector<MemoryLine> MemoryRoom::linesOf(int64_t device) const {
+  auto [it, isNew] = lines.try_emplace({shares[device], scaleOf(device)});
+  if (isNew)
+    it->second = findLines(shares[device], scaleOf(device));
+  std::vector<MemoryLine> own = it->second;
+  ScratchLine besides = scratchOf(device);
+  for (MemoryLine &line : own) {
+    line.fixed += besides.fixed;
+    line.bytes += besides.bytes * getPart(device);
+  }
+  return own;
 }
 
 LoopBytes MemoryRoom::loopBytes(int64_t device,

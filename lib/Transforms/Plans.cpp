@@ -14,6 +14,7 @@
 
 #include "whale/Transforms/Plans.h"
 
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/System/Json.h"
 #include "whale/Transforms/Attributes.h"
@@ -107,6 +108,46 @@ void beginPlan(ModuleOp module, const Cluster &cluster) {
   setPlan(module, plan);
 }
 
+/// The value as the configuration has it.
+static Attribute toAttribute(Builder &builder,
+                             const Plan::Option::Value &value) {
+  if (const auto *flag = std::get_if<bool>(&value))
+    return builder.getBoolAttr(*flag);
+  if (const auto *number = std::get_if<int64_t>(&value))
+    return builder.getI64IntegerAttr(*number);
+  return builder.getStringAttr(std::get<std::string>(value));
+}
+
+void setOptions(ModuleOp module, ArrayRef<Plan::Option> options) {
+  Builder builder(module.getContext());
+  for (const Plan::Option &option : options)
+    Config::set(module, option.key, toAttribute(builder, option.value));
+}
+
+/// Gives the module the options of a plan.
+static LogicalResult takeOptions(ModuleOp module, StringRef file,
+                                 const Plan &plan) {
+  for (const Plan::Option &option : plan.options) {
+    std::string wrong;
+    if (Config(module).isGiven(option.key)) {
+      wrong = "the step has it";
+    } else {
+      setOptions(module, option);
+      ScopedDiagnosticHandler keep(module.getContext(), [&](Diagnostic &said) {
+        wrong = said.str();
+        return success();
+      });
+      (void)Config::verify(
+          module, module->getAttrOfType<DictionaryAttr>(Config::kAttr));
+    }
+    if (!wrong.empty())
+      return emitAt(module, file, option.place)
+             << "decisions.options." << option.key << ": " << wrong;
+  }
+  addToPlan(module, [&](Plan &own) { own.options = plan.options; });
+  return success();
+}
+
 LogicalResult setGivenPlan(ModuleOp module, const Cluster &cluster,
                            StringRef file, StringRef text) {
   Plan plan;
@@ -137,7 +178,7 @@ LogicalResult setGivenPlan(ModuleOp module, const Cluster &cluster,
                  << device << " of a cluster of " << count;
   Builder builder(module.getContext());
   module->setAttr(kGivenPlanAttr, builder.getStrArrayAttr({file, text}));
-  return success();
+  return takeOptions(module, file, plan);
 }
 
 static StringRef getPart(ModuleOp module, unsigned part) {

@@ -8,6 +8,7 @@
 
 #include "Module.h"
 #include "Text.h"
+#include "whale/Report/FitTable.h"
 #include "whale/Report/PlanDiff.h"
 #include "whale/Report/PlanPage.h"
 #include "whale/Report/PlanText.h"
@@ -33,6 +34,11 @@ void whale::python::bindReport(nb::module_ &module) {
       },
       nb::arg("one"), nb::arg("other"),
       "What differs between two plans, given as JSON, a line each.");
+  module.def(
+      "fit_table", [](const std::string &fit) { return makeFitTable(fit); },
+      nb::arg("fit"),
+      "What a step needs, and would need with options, given as JSON, as "
+      "tables.");
   module.def(
       "idle_devices",
       [](const std::string &plan) { return findIdleDevices(plan); },

@@ -280,7 +280,8 @@ def advised(error):
     """What an error about memory names: bytes by the change."""
     units = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
     found = re.findall(
-        r"([\d.]+) ([kMG]?B) with ((?:(?!, [\d.]+ [kMG]?B with)[^\n])*)",
+        r"([\d.]+) ([kMG]?B) with (.*?)"
+        r"(?=, for [\d.]+ % more|, which is|, [\d.]+ [kMG]?B with|$)",
         str(error.value).splitlines()[0],
     )
     return {what: float(number) * units[unit] for number, unit, what in found}
@@ -305,11 +306,13 @@ def test_advice_is_tried():
     with pytest.raises(wh.CompileError) as error:
         compiled()
     found = advised(error)
-    what = next(iter(found))
-    count = int(
-        re.fullmatch(r"(\d+) micro-batches \(num_micro_batch\)", what)[1]
-    )
-    wh.init(wh.Config({"num_micro_batch": count}))
+    what = next(name for name in found if "donate" not in name)
+    options = dict(each.split() for each in re.split(", | and ", what))
+    config = {
+        key: int(value) if value.isdigit() else value
+        for key, value in options.items()
+    }
+    wh.init(wh.Config(config))
     wh.set_default_strategy(wh.replicate())
     (device,) = compiled()["devices"]
     assert device["peak_memory_bytes"] <= 6_000_000

@@ -17,6 +17,7 @@ from whale.errors import (
     WhaleError,
     WhaleWarning,
 )
+from whale.fitting import Fit, fit
 from whale.loops import loop
 from whale.lowering import Lowered, from_local_data, move
 from whale.machine import detect_cluster
@@ -39,6 +40,7 @@ __all__ = [
     "Checkpointer",
     "CompileError",
     "Config",
+    "Fit",
     "Lowered",
     "Placement",
     "Plan",
@@ -49,6 +51,7 @@ __all__ = [
     "cluster",
     "detect_cluster",
     "explain",
+    "fit",
     "from_local_data",
     "gather",
     "init",

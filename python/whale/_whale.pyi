@@ -154,6 +154,10 @@ def compare_plans(one: str, other: str) -> list[str]:
 def plan_page(plan: str) -> str:
     """A plan, given as JSON, as one page of HTML."""
 
+def fit_table(fit: str) -> str:
+    """What a step needs, and would need with options, given as JSON, as
+    tables."""
+
 class Program:
     """A program directory in memory, with the threads of its ranks."""
 

@@ -11,10 +11,11 @@ each leaf is looked at. Nothing is copied here.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
@@ -277,7 +278,11 @@ class Jit(StepAnswers):
             arguments,
             call.tree,
             self._options,
-            _Owner(self, (call.key, self._settings())),
+            _Owner(
+                self,
+                (call.key, self._settings()),
+                call.without_arrays(),
+            ),
         )
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
@@ -457,6 +462,8 @@ class _Owner:
 
     jit: Jit
     key: Any
+    # Without what it was called with.
+    call: _Call
 
     def of_name(self, name: str) -> Parameter:
         return self.jit.of_name(name)
@@ -464,6 +471,12 @@ class _Owner:
     def find(self) -> Program | None:
         """What has been compiled for it."""
         return self.jit._programs.get(self.key)
+
+    def lower(self, avals: Sequence[jax.ShapeDtypeStruct]) -> Lowered:
+        """Lowers the step for other types of its leaves."""
+        args, kwargs = jax.tree.unflatten(self.call.tree, avals)
+        args, kwargs = self.call.with_static(args, kwargs)
+        return self.jit.lower(*args, **kwargs)
 
     def keep(self, program: Program) -> Program:
         """Calls of the step use the program, too."""
@@ -503,6 +516,12 @@ class _Call:
             _typed(self.static_args),
             _typed(self.static_kwargs),
         )
+
+    def without_arrays(self) -> _Call:
+        """The same without what would keep arrays."""
+        other = copy.copy(self)
+        other.args, other.kwargs, other.leaves = (), {}, []
+        return other
 
     def with_static(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]

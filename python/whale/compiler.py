@@ -33,6 +33,8 @@ _GRACE_SECONDS = 0.5
 _TAIL_LINES = 20
 # How a line begins that says which pass does.
 _PASS = b'{"pass":"'
+# And one that says what a step needs, or would need with an option.
+_FIT = b'{"fit":'
 # A byte of a name that is no UTF-8, as os.fsdecode has it.
 _BYTE = re.compile("[\udc80-\udcff]")
 # Of a stack that is printed without symbols.
@@ -73,7 +75,12 @@ def compile(
         options.append(f"--dump-phases-to={os.path.abspath(dump_phases_to)}")
     if explain:
         options.append(f"--explain={explain}")
-    said = _compile(text, cluster, options, on_pass, plan)
+
+    def on_line(line: bytes) -> None:
+        if line.startswith(_PASS):
+            on_pass(line[len(_PASS) :].decode().rstrip('"}\n'))
+
+    said = _compile(text, cluster, options, on_line, plan)
     # Where this process ignores the ends of its children, none has a status.
     if not os.path.exists(os.path.join(path, "manifest.json")):
         raise CompileError(_describe_end(said))
@@ -89,10 +96,42 @@ def plan(
     Raises: as `compile`.
     """
     options = [f"--target={target}", "--explain=json"]
-    said = _compile(text, cluster, options, lambda name: None, given)
+    said = _compile(text, cluster, options, lambda line: None, given)
     if said.plan is None:
         raise CompileError(_describe_end(said))
     return said.plan
+
+
+def needs(
+    text: str,
+    cluster: str,
+    target: str,
+    given: PlanLike | None = None,
+    *,
+    prices_options: bool,
+    on_part: Callable[[dict[str, Any]], None] = lambda part: None,
+    on_start: Callable[[Callable[[], None]], None] = lambda end: None,
+) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    """The plan of a step, and what it needs, also where it does not fit.
+
+    The plan is None where it does not fit and the planner has given it up. What
+    it needs is followed, if `prices_options`, by what it would need with
+    options (``docs/memory.md``); `on_part` is called with each of these as it
+    comes, `on_start` with what ends the compiler.
+
+    Raises: as `compile`, but for a step that does not fit.
+    """
+    what = "fit" if prices_options else "peak"
+    options = [f"--target={target}", f"--explain={what}"]
+
+    def on_line(line: bytes) -> None:
+        if line.startswith(_FIT):
+            on_part(json.loads(line)["fit"])
+
+    said = _compile(text, cluster, options, on_line, given, on_start)
+    if not said.fit:
+        raise CompileError(_describe_end(said))
+    return said.plan, said.fit
 
 
 def plan_text(plan: PlanLike) -> str:
@@ -123,14 +162,16 @@ class _Said:
     tail: str
     last_pass: str = ""
     plan: dict[str, Any] | None = None
+    fit: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 def _compile(
     text: str,
     cluster: str,
     options: list[str],
-    on_pass: Callable[[str], None],
+    on_line: Callable[[bytes], None],
     plan: PlanLike | None,
+    on_start: Callable[[Callable[[], None]], None] = lambda end: None,
 ) -> _Said:
     """Runs the compiler, and raises what it says is wrong."""
     options = [
@@ -153,7 +194,9 @@ def _compile(
         _write(place, "options", "\n".join(map(_quoted, options)))
         _write(place, "step.mlir", text)
         with open(os.path.join(place, "stderr"), "w+b") as stderr:
-            output, status = _run([PATH, "@options"], place, stderr, on_pass)
+            output, status = _run(
+                [PATH, "@options"], place, stderr, on_line, on_start
+            )
             stderr.seek(0)
             tail = stderr.read().decode(errors="replace")
     said = _Said(status, [], [], tail)
@@ -181,7 +224,8 @@ def _run(
     command: list[str],
     place: str,
     stderr: Any,
-    on_pass: Callable[[str], None],
+    on_line: Callable[[bytes], None],
+    on_start: Callable[[Callable[[], None]], None],
 ) -> tuple[bytes, int]:
     """The standard output and the exit status of a command."""
     with contextlib.ExitStack() as stack:
@@ -189,11 +233,11 @@ def _run(
             process = stack.enter_context(_start(command, place, stderr))
             stack.push(functools.partial(_end_after_errors, process))
         assert process.stdout is not None
+        on_start(functools.partial(_end, process))
         lines = []
         for line in process.stdout:
             lines.append(line)
-            if line.startswith(_PASS):
-                on_pass(line[len(_PASS) :].decode().rstrip('"}\n'))
+            on_line(line)
         return b"".join(lines), process.wait()
 
 
@@ -280,6 +324,9 @@ def _read(output: bytes, said: _Said) -> None:
             continue
         if "plan" in message:
             said.plan = message["plan"]
+            continue
+        if "fit" in message:
+            said.fit.append(message["fit"])
             continue
         where = f"{message['location']}: " if message["location"] else ""
         text = f"{where}{message['severity']}: {message['text']}"

@@ -16,6 +16,20 @@ from whale.tracebacks import api_boundary
 
 
 @dataclasses.dataclass(frozen=True)
+class Exclusion:
+    """Another key that a step cannot have beside one."""
+
+    key: str
+    why: str
+    # Those of the other key; all but False if there are none.
+    values: tuple[Any, ...] = ()
+
+    def is_about(self, value: Any) -> bool:
+        """Whether it is about this value of the other key."""
+        return value in self.values if self.values else value is not False
+
+
+@dataclasses.dataclass(frozen=True)
 class Key:
     """One setting, from config_keys.json, which the compiler also reads."""
 
@@ -27,6 +41,11 @@ class Key:
     names: tuple[str, ...] = ()
     # For Python alone, and not for the compiler.
     python: bool = False
+    # Keys that it acts with alone, with the values that they then have.
+    needs: Mapping[str, tuple[Any, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+    excludes: tuple[Exclusion, ...] = ()
 
     @property
     def accepts(self) -> str:
@@ -60,9 +79,22 @@ class Key:
 def _read_keys() -> dict[str, Key]:
     file = pathlib.Path(__file__).with_name("config_keys.json")
     return {
-        name: Key(**entry | {"names": tuple(entry.get("names", ()))})
+        name: _read_key(entry)
         for name, entry in json.loads(file.read_text()).items()
     }
+
+
+def _read_key(entry: dict[str, Any]) -> Key:
+    needs = entry.pop("needs", {})
+    excludes = [
+        Exclusion(**other | {"values": tuple(other.get("values", ()))})
+        for other in entry.pop("excludes", ())
+    ]
+    return Key(
+        **entry | {"names": tuple(entry.get("names", ()))},
+        needs={key: tuple(values) for key, values in needs.items()},
+        excludes=tuple(excludes),
+    )
 
 
 KEYS: Mapping[str, Key] = _read_keys()

@@ -59,6 +59,9 @@ class Owner(Protocol):
     def of_name(self, name: str) -> Parameter:
         """The argument that a name gives."""
 
+    def lower(self, avals: Sequence[jax.ShapeDtypeStruct]) -> Lowered:
+        """Lowers the step for other types of its leaves."""
+
     def keep(self, program: Program) -> Program:
         """Gets what was compiled for this call; returns what to use."""
 
@@ -266,6 +269,38 @@ class Lowered:
                 self._plan,
             )
         )
+
+    def needs(
+        self,
+        *,
+        cluster: clusters.ClusterLike | None = None,
+        **options: Any,
+    ) -> tuple[Plan | None, list[dict[str, Any]]]:
+        """What `compiler.needs` says of the step; `wh.fit` reads it."""
+        cluster = self._given_cluster(
+            self._cluster if cluster is None else cluster
+        )
+        plan, parts = compiler.needs(
+            self._text,
+            clusters.cluster_argument(cluster),
+            self._target,
+            self._plan,
+            **options,
+        )
+        return None if plan is None else Plan(plan), parts
+
+    def with_samples(self, samples: int) -> Lowered:
+        """The step traced again, for a mini-batch of another size."""
+        avals = []
+        for argument in self._arguments:
+            aval, axis = argument.aval, argument.batch_dim
+            if axis is not None:
+                shape = (*aval.shape[:axis], samples, *aval.shape[axis + 1 :])
+                aval = jax.ShapeDtypeStruct(
+                    shape, aval.dtype, weak_type=aval.weak_type
+                )
+            avals.append(aval)
+        return self._owner.lower(avals)
 
     def matched_names(self) -> dict[str, list[str]]:
         """The names that each pattern of `wh.scopes` stands for.

@@ -17,6 +17,7 @@
 #include "Linker.h"
 
 #include "whale/Program/Compile.h"
+#include "whale/Report/FitTable.h"
 #include "whale/Report/PlanPage.h"
 #include "whale/Report/PlanText.h"
 #include "whale/Runtime/Libraries.h"
@@ -97,9 +98,11 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     explain("explain", cl::ValueOptional,
             cl::desc("Print what was decided and why: ten lines, what is held "
-                     "where, everything (the default), a page with pictures, "
-                     "or the plan"),
-            cl::value_desc("summary|memory|all|html|json"), cl::init("off"),
+                     "where, of the fullest device and of a step that does not "
+                     "fit too, what options would save and cost, everything "
+                     "(the default), a page with pictures, or the plan"),
+            cl::value_desc("summary|memory|peak|fit|all|html|json"),
+            cl::init("off"),
             cl::cat(category));
 static cl::opt<std::string> gpuArch("gpu-arch",
                                     cl::desc("Architecture of a cuda program"),
@@ -123,6 +126,9 @@ static cl::opt<int64_t>
     parent("parent",
            cl::desc("End when the process that started this one, PID, ends"),
            cl::value_desc("PID"), cl::cat(category));
+
+/// Whether is asked what the step needs, also where it does not fit.
+static bool isFit() { return explain == "fit" || explain == "peak"; }
 
 static int fail(const Twine &location, const Twine &text) {
   return whale::LLVMTool::fail(location, text);
@@ -164,6 +170,7 @@ static bool endWith(pid_t parent) {
 struct Explanation {
   ArrayRef<CompileMessage> remarks;
   const whale::CompileReport &report;
+  ArrayRef<std::string> fit;
 
   std::string text() const;
   json::Object object() const;
@@ -178,6 +185,8 @@ std::string Explanation::text() const {
     return whale::makeSummary(report.plan);
   if (explain == "memory")
     return report.memory;
+  if (isFit())
+    return whale::makeFitTable("[" + join(fit, ",") + "]");
   if (explain == "html")
     return whale::makePlanPage(report.plan);
   return explain == "json" ? "" : all();
@@ -253,10 +262,14 @@ static bool checkOptions() {
   }
   if (explain.getNumOccurrences() && explain.empty())
     explain = "all";
-  if (!is_contained({"off", "summary", "memory", "all", "html", "json"},
-                    StringRef(explain)))
+  if (!is_contained(
+          {"off", "summary", "memory", "peak", "fit", "all", "html", "json"},
+          StringRef(explain)))
     return failed("--explain: '" + explain +
-                  "' is none of summary, memory, all, html, json");
+                  "' is none of summary, memory, peak, fit, all, html, json");
+  if (isFit() && output.getNumOccurrences())
+    return failed("--explain=" + explain +
+                  " generates no program; leave -o out");
   if (messages != "json" && messages != "text")
     return failed("--messages: '" + messages + "' is neither text nor json");
   if (parent.getNumOccurrences() && !endWith(parent))
@@ -297,7 +310,8 @@ static std::optional<whale::CompileOptions> readOptions() {
   options.callsPython = callbacks;
   options.feedback = feedback;
   options.dumpPhasesTo = dumpPhasesTo;
-  options.explainMemory = explain == "memory" || explain == "all";
+  options.explainMemory = explain == "memory" || isFit() || explain == "all";
+  options.pricesOptions = explain == "fit";
   options.explain = explain == "all" || explain == "json";
   options.leavesMemory = true;
   if (messages == "json")
@@ -354,10 +368,22 @@ int main(int argc, char **argv) {
     if (!asJson)
       errs() << message.table;
   };
+  std::vector<std::string> fit;
+  if (isFit())
+    options->onFit = [&](const std::string &said) {
+      if (asJson) {
+        // Each part as soon as it is there, behind the plan of the step.
+        if (fit.empty() && !report.plan.empty())
+          printJson(Explanation{remarks, report, {}}.object());
+        outs() << "{\"fit\":" << said << "}\n";
+        outs().flush();
+      }
+      fit.push_back(said);
+    };
   if (failed(whale::compileProgram((*buffer)->getBuffer(), input, *options,
                                    output, handler, &report)))
     return 1;
-  if (explain != "off")
-    printExplanation({remarks, report}, asJson);
+  if (explain != "off" && !(isFit() && asJson))
+    printExplanation({remarks, report, fit}, asJson);
   return whale::LLVMTool::flushOutput() ? 0 : 1;
 }

@@ -21,6 +21,9 @@ Plan makePlan() {
   Plan plan;
   plan.step = "5";
   plan.cluster = "6";
+  plan.options = {{"zero.level", "v1"},
+                  {"num_micro_batch", int64_t(4)},
+                  {"communication.bf16", true}};
   plan.cuts = {{0}, {12}};
   plan.devices = {{"stage0", {{0, 1}, {4, 5}}}, {"stage1", {{2}, {3}}}};
   PlannedShares shares;
@@ -150,7 +153,8 @@ TEST(Plan, ErrorsHaveTheirPlaces) {
   expect([](Json &plan) { plan["sums"] = "half"; },
          "sums: expected \"scattered\" or \"whole\", found \"half\"");
   expect([](Json &plan) { plan["stages"] = 1; },
-         "stages: unknown field, expected one of version, step, cluster, cuts, "
+         "stages: unknown field, expected one of version, step, cluster, "
+         "options, cuts, "
          "devices, shares, splits, sums, pipelines, "
          "recomputed, offloaded");
   expect([](Json &plan) { plan["offloaded"][2] = 2; },

@@ -94,6 +94,27 @@ TEST(MemoryRoom, LinesGoThroughTwoParts) {
   EXPECT_EQ(ScratchLine::through(0.5, 30, 0.5, 20).at(0.5), 30);
 }
 
+// For other numbers of samples the highest of the lines is the peak.
+TEST(MemoryRoom, LinesAreThePeakOfMoreSamples) {
+  MeshLoad load = makeLoad();
+  // With few samples more is there at the end.
+  load.changes[7][LoadKind::Whole] = 60;
+  load.changes[8][LoadKind::GroupInner] = 16;
+  Cluster cluster = oneDevice(1000);
+  MemoryRoom room(cluster, {1.5}, {{4, 6}}, {{{&load, {0.25, 0.25, 0.5}}}});
+  std::vector<MemoryLine> lines = room.linesOf(0);
+  EXPECT_EQ(lines.size(), 2u);
+  for (double times : {0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0}) {
+    MemoryRoom other(cluster, {1.5}, {{4, 6}},
+                     {{{&load, {0.25 * times, 0.25 * times, 0.5}}}});
+    double most = 0;
+    for (const MemoryLine &line : lines)
+      most = std::max(most, line.fixed + line.bytes * times);
+    // Bytes are whole, and scratch is of the part that is cut inside.
+    EXPECT_NEAR(most, double(other.peakBytes(0)), 1.5) << times;
+  }
+}
+
 TEST(MemoryRoom, LoopBytes) {
   MeshLoad load = makeLoad();
   load.kept[3]["a"][LoadKind::Batch] = 20;

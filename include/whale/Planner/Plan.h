@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace whale {
@@ -58,6 +59,21 @@ struct PlannedShares {
 struct Plan {
   /// What it is a plan of: checksums of the step and of its cluster.
   std::string step = {}, cluster = {};
+
+  /// A key of the configuration, and its value, which the step leaves out and
+  /// has been given so that it fits.
+  struct Option {
+    using Value = std::variant<bool, int64_t, std::string>;
+
+    std::string key;
+    Value value;
+    system::TextPlace place = {};
+
+    bool operator==(const Option &other) const {
+      return key == other.key && value == other.value;
+    }
+  };
+  std::vector<Option> options = {};
 
   /// Of automatic stages: the forward operation, in topological order, that
   /// each begins with (of a loop that is cut, an iteration is one).
@@ -161,6 +177,9 @@ struct Plan {
 /// Returns a plan's decisions as a JSON object, which system::printJson prints:
 /// names are bytes.
 nlohmann::ordered_json toJson(const Plan &plan);
+
+/// Returns an option's value as JSON has it.
+nlohmann::ordered_json toJson(const Plan::Option::Value &value);
 
 /// Reads the text of what toJson returns, or of an object that has it as its
 /// member "decisions", or of one that has that as its member "plan", as

@@ -79,6 +79,11 @@ struct CompileOptions {
   bool explain = false;
   /// Say what is held where at the peak: CompileReport::memory.
   bool explainMemory = false;
+  /// If set, the step is not refused where it does not fit, and this is called
+  /// with what it needs, and then, if `pricesOptions`, with what it would need
+  /// with each option that there is: an object of JSON each (docs/memory.md).
+  std::function<void(const std::string &)> onFit;
+  bool pricesOptions = false;
   /// If set, called with each pass that begins, by its argument, and of "parse"
   /// and "emit" before and after all passes. One call at a time.
   std::function<void(llvm::StringRef)> onPass;
@@ -103,7 +108,8 @@ struct CompileMessage {
 
 /// What can be said of a program besides.
 struct CompileReport {
-  /// Its readable summary as JSON.
+  /// Its readable summary as JSON; empty of a step that does not fit and has no
+  /// plan that is closer.
   std::string plan;
   /// Text that shows what each device holds when it holds most, if asked for.
   std::string memory;

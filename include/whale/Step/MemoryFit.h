@@ -32,6 +32,22 @@ struct MemoryFit {
     /// The part that libraries use in addition to buffers; empty where `bytes`
     /// has no such part.
     std::vector<int64_t> scratchBytes;
+    /// A device needs the most of these for a number of samples, relative to
+    /// the one that it has: `fixed`, and `bytes` times that number.
+    struct Line {
+      double fixed = 0, bytes = 0;
+    };
+    /// By device; empty where that is not known.
+    std::vector<std::vector<Line>> bySamples;
+    /// Devices of a mesh with the samples that each takes, or that all of them
+    /// compute together.
+    struct Group {
+      std::vector<int64_t> devices;
+      std::vector<int64_t> samples;
+      bool isTogether = false;
+    };
+    /// By mesh and group.
+    std::vector<std::vector<Group>> meshes;
   };
 
   /// Written by whale-propagate, with arguments as the fixed part, and by

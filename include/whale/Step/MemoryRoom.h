@@ -18,6 +18,7 @@
 #define WHALE_STEP_MEMORYROOM_H
 
 #include "whale/Cluster/Cluster.h"
+#include "whale/Step/MemoryFit.h"
 #include "whale/Step/MeshLoad.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -33,6 +34,7 @@ struct MeshShare {
   }
 };
 using MeshShares = std::vector<MeshShare>;
+using MemoryLine = MemoryFit::Estimate::Line;
 
 /// Bytes that libraries use on a device in addition to buffers, as a linear
 /// function of its part of a mesh's work.
@@ -78,6 +80,9 @@ public:
   int64_t scratchBytes(int64_t device) const;
   /// Returns the bytes of its arguments alone.
   int64_t argumentBytes(int64_t device) const;
+  /// Returns lines of which a device needs the most for any number of samples,
+  /// relative to the one that its shares are of.
+  std::vector<MemoryLine> linesOf(int64_t device) const;
   /// Returns the bytes of a loop, given the numbers of its first and last
   /// operation.
   LoopBytes loopBytes(int64_t device,
@@ -108,6 +113,8 @@ private:
                             llvm::function_ref<void(unsigned, double)> visit);
   Slope slopeAt(const MeshShares &shares, double scale, const MeshLoad *load,
                 bool inner, unsigned at) const;
+  std::vector<MemoryLine> findLines(const MeshShares &shares,
+                                    double scale) const;
   double findRoom(const MeshShares &present, double scale, double memory,
                   ScratchLine scratch, const MeshLoad *load, bool inner) const;
 
@@ -117,6 +124,8 @@ private:
   std::vector<MeshShares> shares;
   /// A cache: many devices have the same shares.
   mutable std::map<std::pair<MeshShares, double>, Peak> peaks;
+  mutable std::map<std::pair<MeshShares, double>, std::vector<MemoryLine>>
+      lines;
   mutable std::map<std::tuple<MeshShares, double, double, double, double,
                               const MeshLoad *, bool>,
                    double>

@@ -27,11 +27,13 @@ inline constexpr llvm::StringLiteral kGivenPlanAttr = "whale.given_plan";
 /// On the module: the text of what was decided so far.
 inline constexpr llvm::StringLiteral kPlanAttr = "whale.plan";
 
-/// Gives the module a plan. Emits an error, at its place in the file, for what
-/// is no plan of this step and cluster. Both are known by what they are before
+/// Gives the module a plan, and the options that this has. Emits an error, at
+/// its place in the file, for what is no plan of this step and cluster. Both are known by what they are before
 /// anything is decided.
 llvm::LogicalResult setGivenPlan(mlir::ModuleOp module, const Cluster &cluster,
                                  llvm::StringRef file, llvm::StringRef text);
+/// Sets options in the module's configuration.
+void setOptions(mlir::ModuleOp module, llvm::ArrayRef<Plan::Option> options);
 /// Begins the plan of a module of which nothing is decided.
 void beginPlan(mlir::ModuleOp module, const Cluster &cluster);
 

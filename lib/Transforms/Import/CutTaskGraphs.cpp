@@ -399,7 +399,11 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
       state[need.device] = need.stateBytes;
       bytes[need.device] = need.stateBytes + need.workingBytes;
     }
-    return {std::move(bytes), std::move(state), std::move(scratch)};
+    MemoryFit::Estimate estimate;
+    estimate.bytes = std::move(bytes);
+    estimate.fixedBytes = std::move(state);
+    estimate.scratchBytes = std::move(scratch);
+    return estimate;
   }
 
   void assign(ArrayRef<StageLoad> loads, const StepUnits &units) {

@@ -239,7 +239,7 @@ private:
       if (pipeline.getNumStages() > 1 && pipeline.goesBack())
         writeLoopBytes(loop, pipeline, balancer.loopBytes(loop));
     }
-    fit.shares = balancer.estimate();
+    fit.shares = balancer.estimate(list);
     addToPlan(function->getParentOfType<ModuleOp>(),
               [&](Plan &plan) { plan.shares = balancer.getShares(list); });
     return false;

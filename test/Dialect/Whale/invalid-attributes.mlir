@@ -55,7 +55,7 @@ module attributes {whale.config = {cluster = {uneven_replicas = 1 : i64}}} {}
 
 // -----
 
-// expected-error@+1 {{whale.config: there is no key 'pipeline.num_stages'; the keys are num_micro_batch, batch_norm, num_task_graph, pipeline.strategy, cluster.uneven_replicas, communication.bucket_bytes, communication.bf16, communication.fp16, communication.fp16_scale, optimizer.num_apply_group, zero.level, offload.level, gradient_checkpoint.type, amp.level, amp.loss_scale, amp.debug_log, debug_nans, gpu.epilogues, gpu.tf32}}
+// expected-error@+1 {{whale.config: there is no key 'pipeline.num_stages'; the keys are num_micro_batch, batch_norm, num_task_graph, pipeline.strategy, cluster.uneven_replicas, communication.bucket_bytes, communication.bf16, communication.fp16, communication.fp16_scale, optimizer.num_apply_group, zero.level, offload.level, gradient_checkpoint.type, fit, amp.level, amp.loss_scale, amp.debug_log, debug_nans, gpu.epilogues, gpu.tf32}}
 module attributes {whale.config = {pipeline = {num_stages = 2 : i64}}} {}
 
 // -----
@@ -80,7 +80,7 @@ module attributes {whale.config = {amp = {debug_log = true}}} {}
 
 // -----
 
-// expected-error@+1 {{whale.config: debug_nans and amp.level "f16" exclude one another}}
+// expected-error@+1 {{whale.config: debug_nans and amp.level "f16" or "O1" exclude one another: a loss scale}}
 module attributes {whale.config = {amp = {level = "O1"}, debug_nans = true}} {}
 
 // -----

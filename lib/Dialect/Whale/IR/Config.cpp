@@ -82,33 +82,30 @@ bool Config::isSet(StringRef key) const {
   return flag && flag.getValue();
 }
 
-static void set(ModuleOp module, StringRef key, Attribute value) {
-  NamedAttrList list(module->getAttrOfType<DictionaryAttr>(Config::kAttr));
-  list.set(key, value);
-  module->setAttr(Config::kAttr, list.getDictionary(module.getContext()));
+/// The entries with one more, whose name has a section and a dot or none.
+static DictionaryAttr withEntry(DictionaryAttr entries, StringRef key,
+                                Attribute value) {
+  auto [name, rest] = key.split('.');
+  if (!rest.empty())
+    value = withEntry(entries ? entries.getAs<DictionaryAttr>(name)
+                              : DictionaryAttr(),
+                      rest, value);
+  NamedAttrList list(entries);
+  list.set(name, value);
+  return list.getDictionary(value.getContext());
+}
+
+void Config::set(ModuleOp module, StringRef key, Attribute value) {
+  auto entries = module->getAttrOfType<DictionaryAttr>(kAttr);
+  module->setAttr(kAttr, withEntry(entries, key, value));
 }
 
 void Config::setNumMicroBatches(ModuleOp module, int64_t count) {
   set(module, kMicroBatches, Builder(module).getI64IntegerAttr(count));
 }
 
-/// Sets a key of a section.
-static void setInSection(ModuleOp module, StringRef path, Attribute value) {
-  auto [section, key] = path.split('.');
-  auto config = module->getAttrOfType<DictionaryAttr>(Config::kAttr);
-  NamedAttrList list(config ? config.getAs<DictionaryAttr>(section)
-                            : DictionaryAttr());
-  list.set(key, value);
-  set(module, section, list.getDictionary(module.getContext()));
-}
-
 void Config::setTf32(ModuleOp module) {
-  setInSection(module, kTf32, BoolAttr::get(module.getContext(), true));
-}
-
-void Config::setGradientCheckpoint(ModuleOp module) {
-  setInSection(module, kGradientCheckpoint,
-               StringAttr::get(module.getContext(), "auto"));
+  set(module, kTf32, BoolAttr::get(module.getContext(), true));
 }
 
 namespace {
@@ -118,8 +115,41 @@ struct Key {
   std::string name;
   std::optional<int64_t> least, most;
   std::vector<std::string> names;
+  /// Another key with values of it: all but False if there are none.
+  struct Other {
+    std::string key;
+    std::vector<std::string> values;
+    std::string why;
+  };
+  /// Those without which this one does nothing, and those that cannot be beside
+  /// it.
+  std::vector<Other> needs, excludes;
 };
 } // namespace
+
+using KeyJson = nlohmann::ordered_json;
+
+/// The values that a key of the table lists, of those that are names.
+static std::vector<std::string> readNames(const KeyJson &list) {
+  std::vector<std::string> names;
+  for (const KeyJson &value : list)
+    if (value.is_string())
+      names.push_back(value);
+  return names;
+}
+
+static void readOthers(Key &key, const KeyJson &entry) {
+  if (entry.contains("needs"))
+    for (const auto &[name, values] : entry["needs"].items())
+      key.needs.push_back({name, readNames(values), ""});
+  if (entry.contains("excludes"))
+    for (const KeyJson &other : entry["excludes"])
+      key.excludes.push_back(
+          {other["key"],
+           other.contains("values") ? readNames(other["values"])
+                                    : std::vector<std::string>(),
+           other["why"]});
+}
 
 /// The keys that the compiler knows.
 static ArrayRef<Key> getKeys() {
@@ -128,11 +158,12 @@ static ArrayRef<Key> getKeys() {
 #include "ConfigKeys.inc"
         ;
     std::vector<Key> keys;
-    auto table = nlohmann::ordered_json::parse(text.begin(), text.end());
+    auto table = KeyJson::parse(text.begin(), text.end());
     for (const auto &[name, entry] : table.items()) {
       if (entry.value("python", false))
         continue;
-      Key &key = keys.emplace_back(Key{name, {}, {}, {}});
+      Key &key = keys.emplace_back(Key{name, {}, {}, {}, {}, {}});
+      readOthers(key, entry);
       if (entry.contains("names"))
         key.names = entry["names"];
       if (entry.contains("most")) {
@@ -201,6 +232,27 @@ static LogicalResult verifySection(Operation *op, DictionaryAttr section,
   return success();
 }
 
+/// Whether an entry is one of the values that a key needs, or excludes.
+static bool isAmong(Attribute value, const Key::Other &other) {
+  if (!value)
+    return false;
+  if (other.values.empty()) {
+    auto flag = dyn_cast<BoolAttr>(value);
+    return !flag || flag.getValue();
+  }
+  auto name = dyn_cast<StringAttr>(value);
+  return name && llvm::any_of(other.values, [&](StringRef each) {
+           return each.equals_insensitive(name);
+         });
+}
+
+/// "amp.level "f16" or "O1"".
+static std::string describe(const Key::Other &other) {
+  return other.values.empty()
+             ? other.key
+             : other.key + " \"" + llvm::join(other.values, "\" or \"") + "\"";
+}
+
 LogicalResult Config::verify(Operation *op, DictionaryAttr entries) {
   if (failed(verifySection(op, entries, "")))
     return failure();
@@ -208,23 +260,22 @@ LogicalResult Config::verify(Operation *op, DictionaryAttr entries) {
   if (!module)
     return success();
   Config config(module);
-  if (config.isSet(kBF16Wire) && config.isSet(kF16Wire))
-    return op->emitError("whale.config: ")
-           << kBF16Wire << " and " << kF16Wire << " exclude one another";
-  if (config.getCount(kF16Scale) && !config.isSet(kF16Wire))
-    return op->emitError("whale.config: ")
-           << kF16Scale << " belongs with " << kF16Wire;
-  FloatType half = config.getProductType();
-  if (config.get(kAmpLog) && !half)
-    return op->emitError("whale.config: ")
-           << kAmpLog << " belongs with " << kAmpLevel;
-  if (half && half.isF16() && config.debugsNans())
-    return op->emitError("whale.config: ")
-           << kDebugNans << " and " << kAmpLevel
-           << " \"f16\" exclude one another: a loss scale that is too large "
-              "makes numbers that are not finite";
-  if (config.get(kLossScale) && !(half && half.isF16()))
-    return op->emitError("whale.config: ") << kLossScale << " belongs with "
-                                           << kAmpLevel << " \"f16\" or \"O1\"";
+  for (const Key &key : getKeys()) {
+    Attribute value = config.get(key.name);
+    if (!value)
+      continue;
+    for (const Key::Other &other : key.needs)
+      if (!isAmong(config.get(other.key), other))
+        return op->emitError("whale.config: ")
+               << key.name << " belongs with " << describe(other);
+    // One that is False does nothing.
+    if (auto flag = dyn_cast<BoolAttr>(value); flag && !flag.getValue())
+      continue;
+    for (const Key::Other &other : key.excludes)
+      if (isAmong(config.get(other.key), other))
+        return op->emitError("whale.config: ")
+               << key.name << " and " << describe(other)
+               << " exclude one another: " << other.why;
+  }
   return success();
 }

@@ -388,13 +388,34 @@ void MeshBalancer::limit(ArrayRef<Mesh *> meshes) {
   }
 }
 
-MemoryFit::Estimate MeshBalancer::estimate() const {
+/// Who takes which samples in a mesh.
+std::vector<MemoryFit::Estimate::Group>
+MeshBalancer::takersOf(const Mesh &mesh, const MeshLoad &load) const {
+  std::vector<MemoryFit::Estimate::Group> takers;
+  for (auto [group, samples] :
+       llvm::zip_equal(mesh.getGroups(), samplesOf(mesh))) {
+    MemoryFit::Estimate::Group &taker = takers.emplace_back();
+    taker.devices.assign(group.begin(), group.end());
+    for (int64_t each : samples)
+      taker.samples.push_back(each * loads.getGrain());
+    // What is cut otherwise has all samples of the group.
+    taker.isTogether =
+        mesh.getBalance().byGroup || load.costliestCut().has_value();
+  }
+  return takers;
+}
+
+MemoryFit::Estimate MeshBalancer::estimate(ArrayRef<Mesh *> meshes) const {
   MemoryFit::Estimate estimate;
   for (size_t device = 0; device < cluster.devices.size(); ++device) {
     estimate.bytes.push_back(room->peakBytes(device));
     estimate.fixedBytes.push_back(room->argumentBytes(device));
     estimate.scratchBytes.push_back(room->scratchBytes(device));
+    estimate.bySamples.push_back(room->linesOf(device));
   }
+  for (auto [mesh, load] : llvm::zip_equal(meshes, loadOf))
+    if (load)
+      estimate.meshes.push_back(takersOf(*mesh, *load));
   return estimate;
 }
 

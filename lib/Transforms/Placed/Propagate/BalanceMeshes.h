@@ -54,7 +54,7 @@ public:
                llvm::function_ref<std::string(const Mesh *)> nameOf) const;
 
   /// Bytes that each device will need, as far as is known.
-  MemoryFit::Estimate estimate() const;
+  MemoryFit::Estimate estimate(llvm::ArrayRef<Mesh *> meshes) const;
   /// For each device the first one of its kind with the same shares of samples
   /// and of what takes its group the longest.
   std::vector<int64_t> findAlike() const;
@@ -84,6 +84,8 @@ private:
                        double groupSamples) const;
   /// Samples of a step that each device of the mesh takes.
   std::vector<Extents> samplesOf(const Mesh &mesh) const;
+  std::vector<MemoryFit::Estimate::Group> takersOf(const Mesh &mesh,
+                                                   const MeshLoad &load) const;
 
   const StepLoads &loads;
   const Cluster &cluster;

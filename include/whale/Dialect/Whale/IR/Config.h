@@ -57,6 +57,7 @@ public:
   static constexpr llvm::StringLiteral kGradientCheckpoint =
       "gradient_checkpoint.type";
   static constexpr llvm::StringLiteral kDebugNans = "debug_nans";
+  static constexpr llvm::StringLiteral kFit = "fit";
   /// At a latency of some 20 us, copying up to this many bytes twice is faster.
   static constexpr int64_t kDefaultBucketBytes = 1 << 18;
   /// That of EPL.
@@ -127,11 +128,19 @@ public:
   /// Whether a step says which operation made a NaN.
   bool debugsNans() const { return isSet(kDebugNans); }
 
+  /// Whether options that are left out are chosen so that the step fits.
+  bool choosesOptions() const { return isGiven(kFit); }
+
+  /// Whether there is an entry with this name, in which a dot separates section
+  /// and key.
+  bool isGiven(llvm::StringRef key) const { return get(key) != nullptr; }
+
+  /// Stores an entry in the module.
+  static void set(mlir::ModuleOp module, llvm::StringRef key,
+                  mlir::Attribute value);
   /// Stores the number of micro-batches in the module.
   static void setNumMicroBatches(mlir::ModuleOp module, int64_t count);
   static void setTf32(mlir::ModuleOp module);
-  /// Asks for what `GradientCheckpoint::Auto` stands for.
-  static void setGradientCheckpoint(mlir::ModuleOp module);
 
 private:
   /// Returns the entry with this name, in which a dot separates section and
