@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes docs/reference from the TableGen files: make_reference.py [--check]
 
-A page for each dialect and for each pass, and an index; and the table of Config
-keys in docs/python.md. With --check nothing is written, and pages that are not
+A page for each dialect and for each pass, and an index; the table of Config
+keys in docs/python.md, and that of their pairs in docs/options.md. With --check nothing is written, and pages that are not
 what they are made of are an error.
 """
 
@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs/reference"
@@ -125,6 +126,66 @@ def config_table(text: str) -> str:
     return first + begin + "\n".join(rows) + "\n" + end + rest.split(end)[1]
 
 
+def values_of(values: list[object]) -> str:
+    """Values of a key as the tables have them; none stands for all."""
+    names = [f'`"{value}"`' for value in values if isinstance(value, str)]
+    return " " + " or ".join(names) if names else ""
+
+
+def excludes_all(
+    keys: dict[str, Any], key: str, values: list[object], other: str
+) -> bool:
+    """Whether another key excludes all of these values of a key."""
+    if any(entry["key"] == other for entry in keys[key].get("excludes", [])):
+        return True
+    return any(
+        entry["key"] == key and set(values) <= set(entry.get("values", values))
+        for entry in keys[other].get("excludes", [])
+    )
+
+
+def pair_table(text: str) -> str:
+    """docs/options.md, with the table of pairs that config_keys.json makes."""
+    keys = json.loads((ROOT / "python/whale/config_keys.json").read_text())
+    names = list(keys)
+    marks: dict[tuple[str, str], str] = {}
+    notes = []
+    for name, key in keys.items():
+        for other, values in key.get("needs", {}).items():
+            marks[name, other] = marks[other, name] = "+"
+            notes.append(
+                f"- `{name}` belongs with `{other}`{values_of(values)}."
+            )
+        for entry in key.get("excludes", []):
+            other = entry["key"]
+            marks[name, other] = marks[other, name] = "-"
+            notes.append(
+                f"- `{name}` and `{other}`{values_of(entry.get('values', []))} "
+                f"exclude one another: {entry['why']}."
+            )
+    # What needs a key excludes what excludes all values that it needs.
+    for name, key in keys.items():
+        for other, values in key.get("needs", {}).items():
+            for third in names:
+                if excludes_all(keys, other, values, third):
+                    marks[name, third] = marks[third, name] = "-"
+    numbers = range(1, len(names) + 1)
+    rows = [
+        "| | " + " | ".join(map(str, numbers)) + " |",
+        "|---" * (len(names) + 1) + "|",
+    ]
+    for number, name in zip(numbers, names):
+        cells = [
+            "" if other == name else marks.get((name, other), "·")
+            for other in names
+        ]
+        rows.append(f"| {number} `{name}` | " + " | ".join(cells) + " |")
+    begin, end = "<!-- config-pairs -->\n", "<!-- config-pairs end -->\n"
+    first, rest = text.split(begin)
+    table = "\n".join([*rows, "", *notes]) + "\n"
+    return first + begin + table + end + rest.split(end)[1]
+
+
 def main() -> None:
     pages = dialect_pages() | pass_pages()
     pages["README.md"] = index(pages)
@@ -137,21 +198,25 @@ def main() -> None:
         for path in pages.keys() | old.keys()
         if pages.get(path) != old.get(path)
     )
-    guide = ROOT / "docs/python.md"
-    table = config_table(guide.read_text())
+    guides = {
+        ROOT / "docs/python.md": config_table,
+        ROOT / "docs/options.md": pair_table,
+    }
     if "--check" in sys.argv:
         if stale:
             sys.exit(
                 "run scripts/make_reference.py: docs/reference is not what "
                 f"TableGen says in {', '.join(stale)}"
             )
-        if table != guide.read_text():
-            sys.exit(
-                "run scripts/make_reference.py: docs/python.md has not the "
-                "keys of python/whale/config_keys.json"
-            )
+        for guide, fill in guides.items():
+            if fill(guide.read_text()) != guide.read_text():
+                sys.exit(
+                    f"run scripts/make_reference.py: {guide.name} has not the "
+                    "keys of python/whale/config_keys.json"
+                )
         return
-    guide.write_text(table)
+    for guide, fill in guides.items():
+        guide.write_text(fill(guide.read_text()))
     for path in stale:
         if path not in pages:
             (REFERENCE / path).unlink()
