@@ -97,8 +97,10 @@ def arguments(optimizer, is_normed):
         )
         for number, key in enumerate(keys[:-1])
     ]
-    return params, optimizer.init(params), jax.random.normal(
-        keys[-1], (ROWS, WIDTH)
+    return (
+        params,
+        optimizer.init(params),
+        jax.random.normal(keys[-1], (ROWS, WIDTH)),
     )
 
 

@@ -253,8 +253,8 @@ def test_errors_end_in_the_frame_of_the_user(tmp_path):
     """Also those of what is called before and beside steps."""
     jitted = wh.jit(lambda w, x: x @ w, cluster=1)
     for fails in (
-        lambda: wh.explain(jitted, W, W.T[:1]),
-        lambda: wh.jit(jnp.sin, cluster=1, batch_argnums=0.5),
+        lambda: wh.explain(jitted, W, X, cluster="no.json"),
+        lambda: wh.jit(3),
         lambda: wh.load(str(tmp_path / "no.whale")),
         lambda: wh.replicate(0),
         lambda: wh.init({"num_micro_batch": 0}),
@@ -341,6 +341,19 @@ def test_the_batch_is_ambiguous():
     ):
         with pytest.raises(ValueError, match="batch_argnums"):
             wh.jit(step, **options)
+
+
+def test_a_batch_may_come_back_in_its_shape():
+    """As of a norm, whose parameters have as many rows as one another."""
+    scale, x = jnp.ones(8), jnp.ones((32, 8))
+
+    def norm(scale, x):
+        return (x - x.mean(-1, keepdims=True)) * scale
+
+    with pytest.raises(
+        ValueError, match=r"may be args\[0\], or args\[1\], which a result"
+    ):
+        batch_of(norm, scale, x)
 
 
 def test_a_frozen_parameter_with_as_many_rows():

@@ -22,9 +22,9 @@ def infer_batch(
 ) -> list[Argument]:
     """Marks all arrays that are no state, which must have as many rows.
 
-    Where anything is donated, that is the state. Else what a result feeds may
-    be the state, as where it is trained, or the mini-batch, as where a model
-    gives what has its input's shape: where both are possible, neither is taken.
+    Where anything is donated, that is the state. Else what a result feeds is,
+    unless it may as well be the mini-batch, as where a model gives what has its
+    input's shape: then neither is taken.
 
     Args:
         arguments: the leaves.
@@ -39,24 +39,18 @@ def infer_batch(
     donated = {a.parameter for a in arguments if a.donated}
     fed = {arguments[leaf].parameter for leaf in fed_by}
     rest = {a.parameter for a in arguments} - fed
-    readings = [donated] if donated else [fed, rest] if fed and rest else [fed]
-    found: list[list[Argument]] = []
-    error: ValueError | None = None
-    for state in readings:
+    batch = _find(arguments, donated or fed, jaxpr, features)
+    if fed and not donated:
         try:
-            found.append(_find(arguments, state, jaxpr, features))
-        except ValueError as why:
-            error = error or why
-    if not found:
-        assert error is not None
-        raise error
-    if len(found) > 1:
-        one, other = (_names(each) for each in found)
-        raise ValueError(
-            f"batch_argnums='auto': the mini-batch may be {one}, or {other}; "
-            "name what carries it, or donate the state"
-        )
-    (batch,) = found
+            other = _find(arguments, rest, jaxpr, features)
+        except ValueError:
+            other = []
+        if other:
+            raise ValueError(
+                f"batch_argnums='auto': the mini-batch may be {_names(batch)}, "
+                f"or {_names(other)}, which a result may replace; name what "
+                "carries it, or donate the state"
+            )
     places = dict.fromkeys(a.parameter for a in batch)
     warn(
         f"batch_argnums='auto' takes {_names(batch)} for the mini-batch of "
