@@ -29,7 +29,6 @@ import suites
 
 import whale as wh
 
-
 # Threads of libraries wait for more work by turning in a circle before they
 # sleep, those of OpenBLAS, whose functions `jax.numpy.linalg` calls, for some
 # 30 ms. Meanwhile they take cores from the other side, or keep them awake for

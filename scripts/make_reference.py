@@ -2,7 +2,8 @@
 """Writes docs/reference from the TableGen files: make_reference.py [--check]
 
 A page for each dialect and for each pass, and an index; the table of Config
-keys in docs/python.md, and that of their pairs in docs/options.md. With --check nothing is written, and pages that are not
+keys in docs/python.md, and that of their pairs in docs/options.md. With
+--check nothing is written, and pages that are not
 what they are made of are an error.
 """
 

@@ -1,4 +1,4 @@
-"""Options that let a step fit: chosen (``fit``), priced and reported (`wh.fit`).
+"""Options that let a step fit: chosen (``fit``), priced, and reported.
 
 Under test: a perceptron with momentum on devices of little memory. What the
 compiler chooses must be as fast, by its model, as the fastest of all

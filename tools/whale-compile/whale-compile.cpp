@@ -102,8 +102,7 @@ static cl::opt<std::string>
                      "fit too, what options would save and cost, everything "
                      "(the default), a page with pictures, or the plan"),
             cl::value_desc("summary|memory|peak|fit|all|html|json"),
-            cl::init("off"),
-            cl::cat(category));
+            cl::init("off"), cl::cat(category));
 static cl::opt<std::string> gpuArch("gpu-arch",
                                     cl::desc("Architecture of a cuda program"),
                                     cl::value_desc("sm_90"), cl::cat(category));

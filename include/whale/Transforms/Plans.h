@@ -28,8 +28,8 @@ inline constexpr llvm::StringLiteral kGivenPlanAttr = "whale.given_plan";
 inline constexpr llvm::StringLiteral kPlanAttr = "whale.plan";
 
 /// Gives the module a plan, and the options that this has. Emits an error, at
-/// its place in the file, for what is no plan of this step and cluster. Both are known by what they are before
-/// anything is decided.
+/// its place in the file, for what is no plan of this step and cluster. Both
+/// are known by what they are before anything is decided.
 llvm::LogicalResult setGivenPlan(mlir::ModuleOp module, const Cluster &cluster,
                                  llvm::StringRef file, llvm::StringRef text);
 /// Sets options in the module's configuration.

@@ -144,11 +144,11 @@ static void readOthers(Key &key, const KeyJson &entry) {
       key.needs.push_back({name, readNames(values), ""});
   if (entry.contains("excludes"))
     for (const KeyJson &other : entry["excludes"])
-      key.excludes.push_back(
-          {other["key"],
-           other.contains("values") ? readNames(other["values"])
-                                    : std::vector<std::string>(),
-           other["why"]});
+      key.excludes.push_back({other["key"],
+                              other.contains("values")
+                                  ? readNames(other["values"])
+                                  : std::vector<std::string>(),
+                              other["why"]});
 }
 
 /// The keys that the compiler knows.
