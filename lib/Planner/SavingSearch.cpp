@@ -46,10 +46,15 @@ bool SavingSearch::ask(int64_t bytes) {
 }
 
 bool SavingSearch::next() {
-  for (size_t i = 0; i < tries.size(); ++i)
-    if (tries[i].needed <= memory)
-      return refine(i);
-  return askForMore() || lookBetween();
+  auto fits = std::ranges::find_if(
+      tries, [&](const Try &each) { return each.needed <= memory; });
+  bool isFitting = fits != tries.end();
+  if (isFitting ? refine(fits - tries.begin()) : askForMore() || lookBetween())
+    return true;
+  // What was asked for last need not be what is best.
+  asked = isFitting ? fits->asked
+                    : std::ranges::min_element(tries, {}, &Try::needed)->asked;
+  return false;
 }
 
 /// Between what fits and the most below it that does not, asks for about what

@@ -128,18 +128,6 @@ static OwningOpRef<ModuleOp> readStep(MLIRContext &context, StringRef text,
   return module;
 }
 
-/// GPUs copy nothing from and to the memory of hosts.
-static LogicalResult checkOffload(ModuleOp module,
-                                  const CompileOptions &options) {
-  bool isForGpu = options.target == "cuda" || options.target == kCudaTestTarget;
-  if (!isForGpu || Config(module).getOffloadLevel() == OffloadLevel::None)
-    return success();
-  return emitError(findPlace(module))
-         << "offload.level: programs for target '" << options.target
-         << "' keep all state in the memory of devices; leave it out, or "
-            "compile for 'cpu', or for 'none' to simulate";
-}
-
 /// Gives a module that was read what the options say.
 static LogicalResult prepareStep(ModuleOp module, LevelRunner &levels,
                                  const CompileOptions &options) {
@@ -153,7 +141,7 @@ static LogicalResult prepareStep(ModuleOp module, LevelRunner &levels,
         failed(setGivenPlan(module, *cluster, options.planFile, options.plan)))
       return failure();
   }
-  return checkOffload(module, options);
+  return levels.checkOffload(module);
 }
 
 /// What programs of these levels are made with.
@@ -197,7 +185,7 @@ static PlannedStep planApart(StringRef text, StringRef fileName,
   if (!module || failed(prepareStep(*module, levels, options)))
     return planned;
   change.apply(*module);
-  if (failed(verify(*module)))
+  if (failed(verify(*module)) || failed(levels.checkOffload(*module)))
     return planned;
   EmitOptions emit = makeEmitOptions(*module, levels, options);
   auto price = [&](ModuleOp lowered, ArrayRef<MemoryNeed> needs) {

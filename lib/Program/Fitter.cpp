@@ -210,16 +210,20 @@ LogicalResult Fitter::recompute() {
                      std::accumulate(lack.begin(), lack.end(), 0.0));
   };
   lack.assign(needs.size(), 0);
-  std::vector<int64_t> best = lack;
+  std::vector<int64_t> best = lack, asked = lack;
+  std::vector<std::vector<int64_t>> tried{lack};
   auto least = rate();
   for (int savings = 0; savings < mostSavings; ++savings) {
-    bool isOther = false;
-    for (auto [search, asked] : llvm::zip_equal(searches, lack)) {
-      isOther |= search.next();
-      asked = search.getAsked();
+    for (auto [search, bytes] : llvm::zip_equal(searches, asked)) {
+      search.next();
+      bytes = search.getAsked();
     }
-    if (!isOther)
+    // Where all have ended, what is best for each may not have been tried for
+    // all at once.
+    if (llvm::is_contained(tried, asked))
       break;
+    tried.push_back(asked);
+    lack = asked;
     if (failed(lowerScheduled()))
       return failure();
     for (auto [search, need] : llvm::zip_equal(searches, needs))

@@ -72,16 +72,17 @@ PlannedStep StepFitter::planWith(const Snapshot &input,
   });
   OwningOpRef<ModuleOp> changed = input.module.get().clone();
   change.apply(*changed);
+  if (failed(levels.checkOffload(*changed)))
+    return {{}, 0, std::move(error)};
   getMemoryFit(module) = MemoryFit();
   LevelRunner silent = levels.forTrials();
   Fitter other(*changed, silent, libraries, reporter, price);
   other.setTrial(spareBytes);
   // What does not fit is known as well.
   FitResult result = other.run(input.level);
-  PlannedStep planned = other.getPlanned();
   if (result == FitResult::Failed)
-    planned.error = error;
-  return planned;
+    return {{}, 0, std::move(error)};
+  return other.getPlanned();
 }
 
 /// Lowers the step with the options that let it fit in the least time.

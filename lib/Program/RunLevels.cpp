@@ -18,11 +18,13 @@
 #include "RunLevels.h"
 
 #include "ChannelEmitter.h"
+#include "Fitter.h"
 #include "Reporter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "whale/Dialect/Whale/IR/Config.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Program/EmitProgram.h"
 #include "whale/ProgramFormat/FusedAttention.h"
@@ -119,6 +121,16 @@ LogicalResult LevelRunner::checkTarget() const {
     return failure();
   }
   return success();
+}
+
+LogicalResult LevelRunner::checkOffload(ModuleOp module) const {
+  bool isForGpu = options.target == "cuda" || options.target == kCudaTestTarget;
+  if (!isForGpu || Config(module).getOffloadLevel() == OffloadLevel::None)
+    return success();
+  return emitError(findPlace(module))
+         << "offload.level: programs for target '" << options.target
+         << "' keep all state in the memory of devices; leave it out, or "
+            "compile for 'cpu', or for 'none' to simulate";
 }
 
 /// Finds architectures that differ in nothing that is lowered: in what

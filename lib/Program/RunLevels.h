@@ -33,6 +33,9 @@ public:
 
   /// Whether there are such a target and architecture; else that is an error.
   llvm::LogicalResult checkTarget() const;
+  /// An error where state is to be in the memory of hosts, from which devices
+  /// of the target copy nothing.
+  llvm::LogicalResult checkOffload(mlir::ModuleOp module) const;
   /// Reads the cluster from the module, and chooses the architectures that the
   /// kernels of its GPUs are compiled for. What follows needs it.
   llvm::LogicalResult setCluster(mlir::ModuleOp module);

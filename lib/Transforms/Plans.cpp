@@ -127,22 +127,33 @@ void setOptions(ModuleOp module, ArrayRef<Plan::Option> options) {
 /// Gives the module the options of a plan.
 static LogicalResult takeOptions(ModuleOp module, StringRef file,
                                  const Plan &plan) {
+  auto fail = [&](const Plan::Option &option, StringRef why) {
+    return emitAt(module, file, option.place)
+           << "decisions.options." << option.key << ": " << why;
+  };
   for (const Plan::Option &option : plan.options) {
-    std::string wrong;
-    if (Config(module).isGiven(option.key)) {
-      wrong = "the step has it";
-    } else {
-      setOptions(module, option);
-      ScopedDiagnosticHandler keep(module.getContext(), [&](Diagnostic &said) {
-        wrong = said.str();
-        return success();
-      });
-      (void)Config::verify(
-          module, module->getAttrOfType<DictionaryAttr>(Config::kAttr));
-    }
-    if (!wrong.empty())
-      return emitAt(module, file, option.place)
-             << "decisions.options." << option.key << ": " << wrong;
+    if (Config(module).isGiven(option.key))
+      return fail(option, "the step has it");
+    if (StringRef(option.key).ends_with("."))
+      return fail(option, "is no name of an option");
+    setOptions(module, option);
+  }
+  // Some need others, in whatever order they stand.
+  std::string wrong;
+  {
+    ScopedDiagnosticHandler keep(module.getContext(), [&](Diagnostic &said) {
+      wrong = said.str();
+      return success();
+    });
+    (void)Config::verify(module,
+                         module->getAttrOfType<DictionaryAttr>(Config::kAttr));
+  }
+  if (!wrong.empty()) {
+    auto named = llvm::find_if(plan.options, [&](const Plan::Option &option) {
+      return StringRef(wrong).contains(option.key);
+    });
+    return fail(named == plan.options.end() ? plan.options.back() : *named,
+                wrong);
   }
   addToPlan(module, [&](Plan &own) { own.options = plan.options; });
   return success();

@@ -91,6 +91,28 @@ def check_steps(step, given, optimizer):
         np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=2e-5)
 
 
+@pytest.mark.parametrize("donate", [(), 0])
+def test_state_that_is_returned_as_it_is(donate):
+    """It stays where it is: in the host's memory only if it is donated."""
+
+    def step(state, x):
+        grad = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(state["w"])
+        mean = 0.9 * state["mean"] + grad * state["mask"]
+        return {"w": state["w"] - mean, "mean": mean, "mask": state["mask"]}
+
+    wh.init(wh.Config({"offload.level": "state"}))
+    wh.set_default_strategy(wh.replicate())
+    own = wh.jit(step, cluster=hosts(1), batch_argnums=1, donate_argnums=donate)
+    x = jnp.arange(8.0)[:, None] + jnp.ones(64)
+    other = {"w": jnp.ones((64, 64)) / 64, "mean": jnp.zeros((64, 64))}
+    other["mask"] = jnp.full((64, 64), 1e-3)
+    mine = jax.tree.map(jnp.copy, other)
+    for _ in range(STEPS):
+        mine, other = own(mine, x), jax.jit(step)(other, x)
+    for a, b in zip(jax.tree.leaves(mine), jax.tree.leaves(other)):
+        np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers(name, ranks):

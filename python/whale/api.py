@@ -123,6 +123,16 @@ def jit(
     return Jit(function, options)
 
 
+def as_step(
+    step: Callable[..., Any], cluster: clusters.ClusterLike | None
+) -> Any:
+    """What `wh.jit` and the like have made, or `wh.jit` of another function,
+    which that of `jax.jit` is, too."""
+    if hasattr(step, "lower") and not isinstance(step, type(jax.jit(len))):
+        return step
+    return jit(step, cluster=cluster)
+
+
 class Jit(StepAnswers):
     """A step that is lowered and compiled when its signature is new."""
 
@@ -476,7 +486,8 @@ class _Owner:
         """Lowers the step for other types of its leaves."""
         args, kwargs = jax.tree.unflatten(self.call.tree, avals)
         args, kwargs = self.call.with_static(args, kwargs)
-        return self.jit.lower(*args, **kwargs)
+        # What was lowered last is what the user has lowered.
+        return self.jit._lower(self.jit._bind(args, kwargs))
 
     def keep(self, program: Program) -> Program:
         """Calls of the step use the program, too."""

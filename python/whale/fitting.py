@@ -169,10 +169,10 @@ def fit(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Fit:
         ValueError: where there is no cluster.
     """
     # It needs modules that need this one.
-    from whale.api import jit
+    from whale.api import as_step
 
     cluster = kwargs.pop("cluster", None)
-    made: Any = step if hasattr(step, "lower") else jit(step, cluster=cluster)
+    made = as_step(step, cluster)
     lowered = made.lower(*args, **kwargs)
     with _Pricing(lowered, cluster) as pricing:
         first = pricing.first()

@@ -101,8 +101,8 @@ def explain(step: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
         ValueError: where there is no cluster.
     """
     # They need this module.
-    from whale.api import jit
+    from whale.api import as_step
 
     cluster = kwargs.pop("cluster", None)
-    made: Any = step if hasattr(step, "lower") else jit(step, cluster=cluster)
+    made = as_step(step, cluster)
     return made.lower(*args, **kwargs).plan(cluster=cluster)

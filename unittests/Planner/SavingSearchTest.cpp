@@ -81,6 +81,21 @@ TEST(SavingSearch, LooksBesideWhatCameNearest) {
   EXPECT_LT(result.asked, 1000);
 }
 
+TEST(SavingSearch, EndsWithTheLeastThatFits) {
+  // What is asked for between fits no more.
+  SavingSearch search(700, 1000);
+  while (search.next())
+    search.tell(search.getAsked() >= 290 ? 400 : 1000);
+  EXPECT_EQ(search.getAsked(), 300);
+}
+
+TEST(SavingSearch, EndsWithWhatComesNearest) {
+  SavingSearch search(100, 1000);
+  while (search.next())
+    search.tell(search.getAsked() >= 1000 ? 300 : 900);
+  EXPECT_GE(search.getAsked(), 1000);
+}
+
 TEST(SavingSearch, EndsWhereNothingIsSaved) {
   Result result = search(600, [](int64_t) { return 1000; }, 1000);
   EXPECT_EQ(result.asked, -1);

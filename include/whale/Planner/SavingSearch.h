@@ -32,10 +32,10 @@ public:
   int64_t getAsked() const { return asked; }
   /// Tells what the device needs with what is asked for now.
   void tell(int64_t neededBytes);
-  /// Decides what is asked for next. False where nothing else is worth it: what
-  /// was asked for fits and saves hardly more than it has to, or no more can be
-  /// saved. Where something is known to fit, that costs at most
-  /// `kMostRefinements` further calls.
+  /// Decides what is asked for next. False where nothing else is worth it: then
+  /// that is the least that fits, and saves hardly more than it has to, or what
+  /// came nearest, if no more can be saved. Where something is known to fit,
+  /// that costs at most `kMostRefinements` further calls.
   bool next();
 
   static constexpr int kMostRefinements = 3;

@@ -66,6 +66,9 @@ std::string whyKept(BlockArgument argument, std::optional<unsigned> result,
     if (isa<func::ReturnOp>(use.getOwner())) {
       if (use.getOperandNumber() != *result)
         return "it is returned as another result, too";
+      // Its place in the host's memory stays the argument's.
+      if (!main.getArgAttr(argument.getArgNumber(), kDonatedAttr))
+        return "it is returned as it is, and not donated";
       continue;
     }
     TaskGraphOp graph = graphOf(use);
