@@ -140,7 +140,7 @@ static LogicalResult takeOptions(ModuleOp module, StringRef file,
   }
   // Some need others, in whatever order they stand.
   std::string wrong;
-  {
+  if (!plan.options.empty()) {
     ScopedDiagnosticHandler keep(module.getContext(), [&](Diagnostic &said) {
       wrong = said.str();
       return success();

@@ -212,6 +212,7 @@ def test_times_of_states(tmp_path):
 def test_timing_beside_jax(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     beside = importlib.import_module("beside")
+    monkeypatch.setattr(beside, "QUIET_SECONDS", 0)
     calls = []
 
     def prepare(error):

@@ -36,7 +36,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "test" / "Inputs")]
 
 import tools  # noqa: E402
 from judge import GOOD, judge, write_arguments  # noqa: E402
-from mutants import KINDS, Corpus, Mutant, make  # noqa: E402
+from mutants import KINDS, OWN, Corpus, Mutant, make  # noqa: E402
 
 
 def make_bases(scratch: pathlib.Path, corpus: Corpus) -> None:
@@ -48,7 +48,10 @@ def make_bases(scratch: pathlib.Path, corpus: Corpus) -> None:
         folder.mkdir(parents=True)
         (folder / "text.mlir").write_text(text)
         levels = f"--dump-phases-to={folder / 'levels'}"
-        mutant = Mutant("text", 0, folder, text, ("--cluster=2", levels))
+        # What is in the memory of hosts needs some that say how much they have.
+        cluster = OWN / "host.json" if "offload" in text else 2
+        given = (f"--cluster={cluster}", levels)
+        mutant = Mutant("text", 0, folder, text, given)
         result = tools.run(mutant.compile)
         if result.status != 0:
             sys.exit(f"a text of the corpus is refused: {result.err}")

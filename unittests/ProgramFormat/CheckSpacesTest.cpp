@@ -134,8 +134,8 @@ TEST(CheckSpaces, CopiesAreOfWholeBuffers) {
                                   "exchange nothing in a copy");
   root = hostManifest();
   root["classes"][0]["buffers"][2] = arenaBuffer(0, "f32", {3});
-  EXPECT_EQ(errorOf(root.dump()), "file: channels.0: rank 0 must have a src "
-                                  "and a dst of one size");
+  EXPECT_EQ(errorOf(root.dump()), "file: classes[0].instructions[2]: src and "
+                                  "dst have different sizes");
   EXPECT_EQ(errorWith(at("0/dst").c_str(), nullptr),
             "file: channels.0: rank 0 must have a src and a dst of one size");
 }
