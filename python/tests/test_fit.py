@@ -85,7 +85,9 @@ def whole():
     return peak_of(planned(cluster_of(1e9, 1e9), {}))
 
 
-@pytest.mark.parametrize("part", [0.8, 0.5])
+@pytest.mark.parametrize(
+    "part", [0.8, pytest.param(0.5, marks=pytest.mark.long)]
+)
 def test_the_cheapest_that_suffices_is_taken(whole, part):
     cluster = cluster_of(whole * part, whole * part)
     plan = planned(cluster, {"fit": "auto"})
