@@ -128,7 +128,8 @@ int64_t Fitter::findScratch(ModuleOp products, int64_t device) {
                                 [](Diagnostic &) { return success(); });
   if (failed(levels.lowerProducts(products, device)))
     return 0;
-  // What a program without code takes of the processor's libraries is not known.
+  // What a program without code takes of the processor's libraries is not
+  // known.
   bool isForProcessor = levels.isGpu() && !levels.getTarget(device).isGpu();
   return scratch.find(llvm::to_vector(products.getOps<FunctionOpInterface>()),
                       levels.isCpu() || isForProcessor, device);
