@@ -35,6 +35,8 @@ struct StepChange {
 
 /// What a step comes to that was planned with a change.
 struct PlannedStep {
+  bool hasPlan() const { return !needs.empty(); }
+
   /// By device; empty if there is no such plan.
   std::vector<MemoryNeed> needs;
   /// By the model of the step.

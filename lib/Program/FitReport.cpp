@@ -229,7 +229,7 @@ void FitPricer::findCombination() {
                 sayPlan(wishes.back(), planned.back());
               }
               const PlannedStep &found = planned[it->second];
-              if (found.needs.size() != step.planned.needs.size())
+              if (!found.hasPlan())
                 return std::nullopt;
               return findOutcome(found, cluster);
             });

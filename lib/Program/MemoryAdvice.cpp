@@ -83,7 +83,7 @@ void FitTrials::run(size_t mostTries) {
       searchFit(options.getExpected(), findOutcome(without, cluster), mostTries,
                 [&](const FitCombination &levels) -> std::optional<FitOutcome> {
                   PlannedStep &step = steps[levels] = plan(combine(levels), 0);
-                  if (step.needs.size() != without.needs.size())
+                  if (!step.hasPlan())
                     return std::nullopt;
                   return findOutcome(step, cluster);
                 });
@@ -176,7 +176,7 @@ std::string adviseOnMemory(ModuleOp input, const Cluster &cluster,
   bool isTried = false;
   auto add = [&](const StepChange &change, const PlannedStep &step) {
     isTried = true;
-    if (step.needs.size() != without.needs.size())
+    if (!step.hasPlan())
       return;
     Advice advice = describe(change, step, without, cluster);
     int64_t fullest = findFullest(step.needs, cluster);

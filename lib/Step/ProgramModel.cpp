@@ -231,7 +231,6 @@ void Modeller::addStart(const format::Start &start, double runs) {
   current->parts.push_back({transfer->second, start.channel, runs});
 }
 
-/// What a loop or a branch exchanges.
 /// How many of the ranks at hand are on a node.
 double Modeller::countOnNode() const {
   return static_cast<double>(
@@ -269,6 +268,7 @@ void Modeller::addCopy(const format::Start &start,
   current->parts.push_back({transfer, start.channel, runs});
 }
 
+/// What a loop or a branch exchanges.
 void Modeller::addInside(std::span<const format::Instruction> list,
                          double runs) {
   for (const format::Instruction &instruction : list) {

@@ -5,6 +5,20 @@ import jax.numpy as jnp
 import optax
 
 WIDTH, ROWS = 32, 24
+OPTIMIZERS = {
+    "momentum": lambda: optax.sgd(0.1, momentum=0.9),
+    "adam": lambda: optax.adam(1e-2),
+    "lamb": lambda: optax.lamb(1e-2),
+    "clipped": lambda: optax.chain(
+        optax.clip_by_global_norm(0.1), optax.adamw(1e-2)
+    ),
+    "adafactor": lambda: optax.adafactor(1e-2, min_dim_size_to_factor=8),
+}
+
+
+def size_of(tree):
+    """Bytes of all leaves."""
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
 
 
 def make_step(optimizer):

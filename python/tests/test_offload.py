@@ -16,22 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from layers import arguments, make_step
+from layers import OPTIMIZERS, arguments, make_step, size_of
 from safetensors.numpy import load_file, save_file
 
 import whale as wh
 
 LAYERS, STEPS = 3, 3
 BIN = pathlib.Path(__file__).parents[2] / "build" / "bin"
-OPTIMIZERS = {
-    "momentum": lambda: optax.sgd(0.1, momentum=0.9),
-    "adam": lambda: optax.adam(1e-2),
-    "lamb": lambda: optax.lamb(1e-2),
-    "clipped": lambda: optax.chain(
-        optax.clip_by_global_norm(0.1), optax.adamw(1e-2)
-    ),
-    "adafactor": lambda: optax.adafactor(1e-2, min_dim_size_to_factor=8),
-}
 HOST = {"memory_bytes": 1e9, "bandwidth": 1e9}
 
 
@@ -39,10 +30,6 @@ def hosts(ranks, nodes=1, **changed):
     """A cluster of CPU ranks whose nodes have a host."""
     devices = {"kind": "cpu", "count": ranks // nodes} | changed
     return {"nodes": [{"count": nodes, "devices": [devices], "host": HOST}]}
-
-
-def size_of(tree):
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
 
 
 def offloaded(state):

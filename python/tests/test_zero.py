@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from layers import ROWS, WIDTH, arguments, make_step
+from layers import OPTIMIZERS, ROWS, WIDTH, arguments, make_step, size_of
 
 import whale as wh
 
@@ -30,19 +30,6 @@ UNEVEN = {
         }
     ]
 }
-OPTIMIZERS = {
-    "momentum": lambda: optax.sgd(0.1, momentum=0.9),
-    "adam": lambda: optax.adam(1e-2),
-    "lamb": lambda: optax.lamb(1e-2),
-    "clipped": lambda: optax.chain(
-        optax.clip_by_global_norm(0.1), optax.adamw(1e-2)
-    ),
-    "adafactor": lambda: optax.adafactor(1e-2, min_dim_size_to_factor=8),
-}
-
-
-def size_of(tree):
-    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
 
 
 def lowered(optimizer, cluster, strategy=wh.replicate, **config):

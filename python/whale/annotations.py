@@ -137,13 +137,17 @@ def _only(values: Sequence[Any], what: str) -> Any:
 _PLACE = "whale.given_placement"
 
 
+def _entries(attribute: ir.DictAttr) -> dict[str, Any]:
+    return {
+        named.name: named.attr
+        for named in attribute  # type: ignore[attr-defined]
+    }
+
+
 def _argument_attribute(
     old: ir.DictAttr, argument: Argument, fed_by: int | None, tokens: int
 ) -> ir.DictAttr:
-    attributes: dict[str, Any] = {
-        named.name: named.attr
-        for named in old  # type: ignore[attr-defined]
-    }
+    attributes = _entries(old)
     if argument.batch_dim is not None:
         attributes["whale.batch_dim"] = _attribute(argument.batch_dim)
     if fed_by is not None:
@@ -156,10 +160,7 @@ def _argument_attribute(
 
 
 def _result_attribute(old: ir.DictAttr, place: str | None) -> ir.DictAttr:
-    attributes: dict[str, Any] = {
-        named.name: named.attr
-        for named in old  # type: ignore[attr-defined]
-    }
+    attributes = _entries(old)
     if place is not None:
         attributes[_PLACE] = ir.Attribute.parse(place)
     return ir.DictAttr.get(attributes)

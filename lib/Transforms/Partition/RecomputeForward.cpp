@@ -329,9 +329,7 @@ void RecomputeForwardPass::explain(const ForwardChain &chain,
                     << " can be computed again for fewer bytes";
     return;
   }
-  int64_t products = llvm::count_if(decision.ops, [](Operation *op) {
-    return !isLight(op) && !isMadeOfNothing(op) && !isa<ReshardOp>(op);
-  });
+  int64_t products = llvm::count_if(decision.ops, isProductLike);
   std::string text;
   llvm::raw_string_ostream remark(text);
   remark << "recompute: the backward of " << namesOf(chain) << " computes "

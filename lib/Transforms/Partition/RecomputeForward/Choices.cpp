@@ -219,9 +219,7 @@ Again Choices::evaluate(unsigned first, unsigned end, IsAgain isAgain) const {
         products += chain.bytesOf(result);
       }
   }
-  bool hasProducts = llvm::any_of(again.ops, [](Operation *op) {
-    return !isLight(op) && !isMadeOfNothing(op) && !isa<ReshardOp>(op);
-  });
+  bool hasProducts = llvm::any_of(again.ops, isProductLike);
   // What is element-wise is computed where it is used, and what products need
   // or make for all of these operations together.
   again.againBytes = hasProducts ? products : std::min(products, 2 * largest);
@@ -311,8 +309,7 @@ void Choices::addPiece(int64_t piece) {
   offer(isLight);
   std::vector<std::pair<double, Operation *>> products;
   for (Operation *op : chain.getOps().slice(first, end - first))
-    if (!isLight(op) && !isMadeOfNothing(op) && chain.isRecomputable(op) &&
-        !isa<ReshardOp>(op)) {
+    if (isProductLike(op) && chain.isRecomputable(op)) {
       int64_t bytes = 0;
       for (Value result : op->getResults())
         bytes += chain.bytesOf(result);

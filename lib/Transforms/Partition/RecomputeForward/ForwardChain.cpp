@@ -49,6 +49,10 @@ bool isLight(Operation *op) {
              hlo::TransposeOp>(op);
 }
 
+bool isProductLike(Operation *op) {
+  return !isLight(op) && !isMadeOfNothing(op) && !isa<ReshardOp>(op);
+}
+
 ReshardOp findSameGather(ReshardOp gather, TaskGraphOp backward) {
   for (auto other : backward.getBody().getOps<ReshardOp>())
     if (other.getInput() == gather.getInput() &&

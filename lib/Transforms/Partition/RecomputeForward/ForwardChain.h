@@ -98,6 +98,10 @@ bool isMadeOfNothing(mlir::Operation *op);
 /// takes the time of its memory and not of its arithmetic.
 bool isLight(mlir::Operation *op);
 
+/// Whether an operation is none of these, nor moves a value: a product, a
+/// convolution, or what takes as long.
+bool isProductLike(mlir::Operation *op);
+
 } // namespace whale
 
 #endif // WHALE_LIB_TRANSFORMS_PARTITION_RECOMPUTEFORWARD_FORWARDCHAIN_H

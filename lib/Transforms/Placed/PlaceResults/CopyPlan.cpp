@@ -66,7 +66,7 @@ static bool hasAll(PlacementAttr given, PlacementAttr placement) {
 }
 
 /// Whether a part is made for less than it is cut out of the whole.
-static bool isMadeOfNothing(Operation *op) {
+static bool isMadeInParts(Operation *op) {
   return op->hasTrait<OpTrait::ConstantLike>() ||
          isa<hlo::IotaOp, hlo::BroadcastInDimOp>(op);
 }
@@ -95,6 +95,8 @@ private:
                                PlacementAttr placement);
   FailureOr<CopyPlan> planBranch(Operation *op, unsigned result,
                                  PlacementAttr placement);
+  CopyPlan startCopy(Operation *op, unsigned result, PlacementAttr placement,
+                     SmallVectorImpl<DeviceId> &devices);
   SmallVector<PlacementAttr> startResults(Operation *op, unsigned result,
                                           PlacementAttr placement,
                                           SmallVectorImpl<DeviceId> &devices);
@@ -166,7 +168,7 @@ LogicalResult Planner::planOperation(Operation *op) {
       auto isThere = [&, index = index](const CopyPlan &copy) {
         PlacementAttr given = copy.results[index];
         return given == placement ||
-               (!isMadeOfNothing(op) && hasAll(given, placement));
+               (!isMadeInParts(op) && hasAll(given, placement));
       };
       auto own = ArrayRef(plan->copies).drop_front(first);
       if (llvm::any_of(own, isThere))
@@ -271,28 +273,31 @@ Planner::startResults(Operation *op, unsigned result, PlacementAttr placement,
   return results;
 }
 
-CopyPlan Planner::planBarrier(Operation *op, unsigned result,
-                              PlacementAttr placement) {
+/// The copy of an operation with `startResults`, and whole what nobody wants.
+CopyPlan Planner::startCopy(Operation *op, unsigned result,
+                            PlacementAttr placement,
+                            SmallVectorImpl<DeviceId> &devices) {
   CopyPlan copy;
   copy.op = op;
-  SmallVector<DeviceId> devices;
   copy.results = startResults(op, result, placement, devices);
   for (auto [value, own] : llvm::zip_equal(op->getResults(), copy.results))
     if (!own)
       own = getWhole(value, devices);
+  return copy;
+}
+
+CopyPlan Planner::planBarrier(Operation *op, unsigned result,
+                              PlacementAttr placement) {
+  SmallVector<DeviceId> devices;
+  CopyPlan copy = startCopy(op, result, placement, devices);
   copy.operands = copy.results;
   return copy;
 }
 
 FailureOr<CopyPlan> Planner::planBranch(Operation *op, unsigned result,
                                         PlacementAttr placement) {
-  CopyPlan copy;
-  copy.op = op;
   SmallVector<DeviceId> devices;
-  copy.results = startResults(op, result, placement, devices);
-  for (auto [value, own] : llvm::zip_equal(op->getResults(), copy.results))
-    if (!own)
-      own = getWhole(value, devices);
+  CopyPlan copy = startCopy(op, result, placement, devices);
   copy.operands.push_back(getWhole(op->getOperand(0), devices));
   for (Region &region : op->getRegions()) {
     FailureOr<BlockPlan> body =
