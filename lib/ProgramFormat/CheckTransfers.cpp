@@ -54,13 +54,21 @@ public:
 private:
   struct Active {
     int64_t transfer;
+    bool isCopy;
     std::vector<Range> sent, received;
+  };
+  /// Of which transfers in progress an instruction has to keep clear: of all,
+  /// or, if it is put on the queue of exchanges, behind the earlier ones, of
+  /// the copies between host and device, which have another queue.
+  enum class Of : uint8_t { All, Copies };
+  struct Counts {
+    int64_t sent = 0, received = 0;
   };
   /// A range that some transfers send or receive, and how many of these are in
   /// progress.
   struct Busy {
     Range range;
-    int64_t sent = 0, received = 0;
+    Counts all, copies;
   };
   /// Numbers of busy ranges.
   using Numbers = std::vector<size_t>;
@@ -77,15 +85,17 @@ private:
   void collectBusy(const std::vector<Instruction> &list);
   Busy &busyOf(const Range &range);
   void meet(const Range &range, Numbers &numbers) const;
-  bool isBusy(const Numbers &numbers, bool isWritten) const;
+  bool isBusy(const Numbers &numbers, bool isWritten, Of of) const;
   void count(const Active &transfer, int64_t change);
   const Callee &calleeOf(const Run &run);
   const Range &rangeOf(BufferIndex index) const { return ranges[index]; }
   void run(const Run &run);
-  void use(BufferIndex index, bool isWritten);
-  void use(const Range &range, bool isWritten, const char *kind,
+  void use(BufferIndex index, bool isWritten, Of of);
+  void use(const Range &range, bool isWritten, Of of, const char *kind,
            int64_t number);
-  void useAll(const Instruction &instruction);
+  void useAll(const Instruction &instruction, Of of);
+  void start(const Start &start);
+  void wait(const Wait &wait);
 
   const Program &program;
   const RankClass &rankClass;
@@ -99,8 +109,9 @@ private:
   std::vector<int64_t> reach;
   /// By function and layout.
   std::map<std::pair<int64_t, int64_t>, Callee> callees;
-  /// The transfers in progress, by number.
+  /// The transfers in progress, by number, and how many of them are copies.
   std::map<int64_t, Active> active;
+  int64_t activeCopies = 0;
   /// The fault of the current instruction.
   std::string fault;
 };
@@ -187,18 +198,28 @@ void MemoryCheck::meet(const Range &range, Numbers &numbers) const {
       numbers.push_back(i);
 }
 
-bool MemoryCheck::isBusy(const Numbers &numbers, bool isWritten) const {
+bool MemoryCheck::isBusy(const Numbers &numbers, bool isWritten, Of of) const {
   return std::any_of(numbers.begin(), numbers.end(), [&](size_t number) {
-    return busy[number].received || (isWritten && busy[number].sent);
+    const Counts &counts =
+        of == Of::All ? busy[number].all : busy[number].copies;
+    return counts.received || (isWritten && counts.sent);
   });
 }
 
 /// `change` is 1 for one more, -1 for one less.
 void MemoryCheck::count(const Active &transfer, int64_t change) {
-  for (const Range &range : transfer.sent)
-    busyOf(range).sent += change;
-  for (const Range &range : transfer.received)
-    busyOf(range).received += change;
+  auto add = [&](const std::vector<Range> &ranges, int64_t Counts::*side) {
+    for (const Range &range : ranges) {
+      Busy &one = busyOf(range);
+      one.all.*side += change;
+      if (transfer.isCopy)
+        one.copies.*side += change;
+    }
+  };
+  add(transfer.sent, &Counts::sent);
+  add(transfer.received, &Counts::received);
+  if (transfer.isCopy)
+    activeCopies += change;
 }
 
 const MemoryCheck::Callee &MemoryCheck::calleeOf(const Run &run) {
@@ -226,17 +247,17 @@ const MemoryCheck::Callee &MemoryCheck::calleeOf(const Run &run) {
   return callee;
 }
 
-void MemoryCheck::use(BufferIndex index, bool isWritten) {
+void MemoryCheck::use(BufferIndex index, bool isWritten, Of of) {
   std::optional<Numbers> &numbers = met[index];
   if (!numbers)
     meet(rangeOf(index), numbers.emplace());
-  if (isBusy(*numbers, isWritten))
-    use(rangeOf(index), isWritten, "buffer", index);
+  if (isBusy(*numbers, isWritten, of))
+    use(rangeOf(index), isWritten, of, "buffer", index);
 }
 
 /// `number` is the number of the buffer or local.
-void MemoryCheck::use(const Range &range, bool isWritten, const char *kind,
-                      int64_t number) {
+void MemoryCheck::use(const Range &range, bool isWritten, Of of,
+                      const char *kind, int64_t number) {
   if (!fault.empty())
     return;
   auto isIn = [&](const std::vector<Range> &ranges) {
@@ -244,6 +265,8 @@ void MemoryCheck::use(const Range &range, bool isWritten, const char *kind,
         ranges, [&](const Range &other) { return other.overlaps(range); });
   };
   for (const auto &[started, transfer] : active) {
+    if (of == Of::Copies && !transfer.isCopy)
+      continue;
     const char *what = nullptr;
     if (isIn(transfer.received))
       what = isWritten ? "writes what it receives into"
@@ -260,11 +283,12 @@ void MemoryCheck::use(const Range &range, bool isWritten, const char *kind,
   }
 }
 
-void MemoryCheck::useAll(const Instruction &instruction) {
-  if (active.empty())
+void MemoryCheck::useAll(const Instruction &instruction, Of of) {
+  if (of == Of::All ? active.empty() : activeCopies == 0)
     return;
-  forEachUse(program, instruction,
-             [&](BufferIndex index, bool isWritten) { use(index, isWritten); });
+  forEachUse(program, instruction, [&](BufferIndex index, bool isWritten) {
+    use(index, isWritten, of);
+  });
   if (const auto *run = std::get_if<Run>(&instruction.operation))
     this->run(*run);
 }
@@ -272,13 +296,34 @@ void MemoryCheck::useAll(const Instruction &instruction) {
 void MemoryCheck::run(const Run &run) {
   const Callee &callee = calleeOf(run);
   for (size_t i = 0; i < run.operands.size(); ++i)
-    use(run.operands[i], callee.written[i]);
+    use(run.operands[i], callee.written[i], Of::All);
   for (BufferIndex index : run.results)
-    use(index, true);
-  if (!isBusy(callee.meets, true))
+    use(index, true, Of::All);
+  if (!isBusy(callee.meets, true, Of::All))
     return;
   for (size_t i = 0; i < callee.locals.size(); ++i)
-    use(callee.locals[i], true, "local", static_cast<int64_t>(i));
+    use(callee.locals[i], true, Of::All, "local", static_cast<int64_t>(i));
+}
+
+void MemoryCheck::start(const Start &start) {
+  Active transfer{
+      start.transfer, program.channels.at(start.channel)->isHostCopy(), {}, {}};
+  for (const Start::Ends &part : start.parts) {
+    if (part.src)
+      transfer.sent.push_back(rangeOf(*part.src));
+    if (part.dst)
+      transfer.received.push_back(rangeOf(*part.dst));
+  }
+  active[transfer.transfer] = transfer;
+  count(transfer, 1);
+}
+
+void MemoryCheck::wait(const Wait &wait) {
+  auto it = active.find(wait.transfer);
+  if (it == active.end())
+    return;
+  count(it->second, -1);
+  active.erase(it);
 }
 
 std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
@@ -286,26 +331,14 @@ std::optional<Fault> MemoryCheck::check(const std::vector<Instruction> &list,
   for (size_t i = 0; i < list.size(); ++i) {
     const Instruction &instruction = list[i];
     if (const auto *start = std::get_if<Start>(&instruction.operation)) {
-      // A transfer in a queue runs after the earlier ones in it, which may use
-      // the same buffers. A local one is in none that others are in.
-      if (isLocal(program, *start))
-        useAll(instruction);
-      Active transfer{start->transfer, {}, {}};
-      for (const Start::Ends &part : start->parts) {
-        if (part.src)
-          transfer.sent.push_back(rangeOf(*part.src));
-        if (part.dst)
-          transfer.received.push_back(rangeOf(*part.dst));
-      }
-      active[transfer.transfer] = transfer;
-      count(transfer, 1);
+      // An exchange runs after the earlier ones of its queue, which may use the
+      // same buffers. A local one is in none that others are in.
+      useAll(instruction, isLocal(program, *start) ? Of::All : Of::Copies);
+      this->start(*start);
     } else if (const auto *wait = std::get_if<Wait>(&instruction.operation)) {
-      if (auto it = active.find(wait->transfer); it != active.end()) {
-        count(it->second, -1);
-        active.erase(it);
-      }
+      this->wait(*wait);
     } else {
-      useAll(instruction);
+      useAll(instruction, Of::All);
     }
     if (!fault.empty())
       return Fault{at(path, i), fault};

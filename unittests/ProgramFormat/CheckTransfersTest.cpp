@@ -204,6 +204,42 @@ TEST(CheckTransfers, SlicesOfOnesOwnAreAtOnce) {
   EXPECT_NE(builder.fault().find("reads what it receives"), std::string::npos);
 }
 
+// A copy between host and device is in another queue than exchanges, so none
+// of either orders the other, whichever starts first.
+TEST(CheckTransfers, CopiesOfHostsAreBesideExchanges) {
+  struct Case {
+    const char *copy;
+    BufferIndex src, dst;
+    const char *fault;
+  };
+  for (const Case &each : {
+           Case{"host_to_device", 4, 0, "reads what it receives into"},
+           Case{"host_to_device", 4, 1, "writes what it receives into"},
+           Case{"device_to_host", 1, 4, "writes what it sends"},
+           Case{"device_to_host", 0, 4, ""},
+           Case{"host_to_device", 4, 5, ""},
+       }) {
+    Builder builder(1);
+    builder.channel(0, "all_gather").channel(1, each.copy);
+    builder.start(0, 1, each.src, each.dst);
+    builder.start(0, 0, 0, 1);
+    builder.wait(0, 1);
+    builder.wait(0, 0);
+    EXPECT_EQ(builder.fault(),
+              *each.fault ? std::string("classes[0].instructions[1]: buffer ") +
+                                (each.fault[0] == 'r' ? "0" : "1") +
+                                ": transfer 0 may still go on, and this "
+                                "instruction " +
+                                each.fault
+                          : "");
+    // Once it is over, all may be used.
+    std::swap(builder.list(0)[1], builder.list(0)[2]);
+    std::get<Wait>(builder.list(0)[1].operation).transfer = 0;
+    std::get<Wait>(builder.list(0)[3].operation).transfer = 1;
+    EXPECT_EQ(builder.fault(), "");
+  }
+}
+
 TEST(CheckTransfers, StartsInOtherOrdersAreFound) {
   Builder builder(2);
   builder.channel(4, "all_reduce").channel(7, "all_reduce");

@@ -27,7 +27,8 @@ struct Fault {
 
 /// Checks a program whose starts and waits match (readProgram):
 ///   - between a start and its wait no instruction writes the sent buffer, nor
-///     reads or writes the received one;
+///     reads or writes the received one; a start is such an instruction where
+///     the two transfers are in different queues;
 ///   - the ranks never block one another: their starts follow one order, and no
 ///     wait precedes a start that its transfer needs. This assumes that a
 ///     transfer begins only at the head of the queues of all its participants,
