@@ -355,6 +355,25 @@ Binder::bindList(const std::vector<format::Instruction> &list) {
   return result;
 }
 
+/// The first field that has to do with the memory of hosts, and what it says of
+/// it.
+static std::pair<const char *, std::string>
+findHostUse(const format::Program &program) {
+  auto inHost = [](const Parameter &each) { return each.isInHost; };
+  auto argument = std::ranges::find_if(program.arguments, inHost);
+  if (argument != program.arguments.end())
+    return {"arguments", argument->name + " is in the memory of the host"};
+  auto result = std::ranges::find_if(program.results, inHost);
+  if (result != program.results.end())
+    return {"results", result->name + " is in the memory of the host"};
+  for (const auto &[number, channel] : program.channels)
+    if (channel->isHostCopy())
+      return {"channels", "channel " + std::to_string(number) + ", " +
+                              channel->kind +
+                              ", is between the memories of host and device"};
+  return {};
+}
+
 void checkTarget(const format::Program &program, const std::string &file) {
   auto fail = [&](const char *field, const std::string &what) {
     throw Error(file + ": " + field + ": " + what);
@@ -366,12 +385,10 @@ void checkTarget(const format::Program &program, const std::string &file) {
       program.target != "cuda-emulated")
     fail("target", "this runtime runs 'cpu' and 'cuda' programs, not '" +
                        program.target + "'");
-  auto inHost = std::ranges::find_if(
-      program.arguments, [](const Parameter &each) { return each.isInHost; });
-  if (program.target == "cuda" && inHost != program.arguments.end())
-    fail("arguments", inHost->name + " is in the memory of the host, which "
-                                     "this runtime copies from and to on "
-                                     "processors alone");
+  if (program.target == "cuda")
+    if (auto [field, what] = findHostUse(program); !what.empty())
+      fail(field, what + ", which this runtime copies from and to on "
+                         "processors alone");
   for (const std::string &feature : program.kernelFeatures)
     if (!format::hasProcessorFeature(feature))
       fail("kernel_features",

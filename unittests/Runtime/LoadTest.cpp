@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProgramFiles.h"
+#include "program/BoundProgram.h"
 #include "whale/ProgramFormat/ProgramPlace.h"
 #include "whale/ProgramFormat/ReadProgram.h"
 #include "whale/ProgramFormat/WriteProgram.h"
@@ -76,6 +77,46 @@ TEST(LoadTest, ChecksumsFindDamage) {
     writeFile(directory.path() / file, bytes);
   }
   EXPECT_NO_THROW(Program::load(directory.path()));
+}
+
+// One error before anything runs, whatever it is that lies in a host.
+TEST(LoadTest, GpusTakeNothingFromHosts) {
+  auto faultOf = [](const whale::format::Program &program) -> std::string {
+    try {
+      checkTarget(program, "step");
+    } catch (const Error &error) {
+      return error.what();
+    }
+    return "";
+  };
+  whale::format::Program program;
+  program.target = "cuda";
+  program.ranks.resize(1);
+  program.arguments.resize(1);
+  program.arguments[0].name = "arg0";
+  program.results.resize(1);
+  program.results[0].name = "result0";
+  whale::format::Collective copy;
+  copy.kind = "send_recv";
+  program.channels[4] = std::make_shared<whale::format::Collective>(copy);
+  EXPECT_EQ(faultOf(program), "");
+  const std::string goesOn =
+      ", which this runtime copies from and to on processors alone";
+
+  copy.kind = "host_to_device";
+  program.channels[4] = std::make_shared<whale::format::Collective>(copy);
+  EXPECT_EQ(faultOf(program),
+            "step: channels: channel 4, host_to_device, is between the "
+            "memories of host and device" +
+                goesOn);
+  program.results[0].isInHost = true;
+  EXPECT_EQ(faultOf(program),
+            "step: results: result0 is in the memory of the host" + goesOn);
+  program.arguments[0].isInHost = true;
+  EXPECT_EQ(faultOf(program),
+            "step: arguments: arg0 is in the memory of the host" + goesOn);
+  program.target = "cpu";
+  EXPECT_EQ(faultOf(program), "");
 }
 
 } // namespace
