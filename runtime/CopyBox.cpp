@@ -8,6 +8,7 @@
 
 #include "CopyBox.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #ifdef __SSE2__
@@ -65,16 +66,20 @@ static void copyRuns(char *to, const char *from, const CopyLoop &loop) {
 }
 
 /// Asks for a run behind the one that comes. A processor guesses what follows
-/// within a page; runs that lie apart it finds too late.
+/// within a page; runs that lie apart it finds too late. They are fetched to
+/// the second level of its caches: runs that lie powers of two apart have few
+/// places in the first one, and would drive each other out.
 static void fetchAhead(const char *from, int64_t bytes, const CopyLoop &loop,
                        int64_t run) {
-  constexpr int64_t distance = 2;
-  if (loop.fromStride == bytes || bytes < leastRun || bytes > mostFetched ||
-      run + distance >= loop.count)
+  constexpr int64_t leastAhead = 8, bytesAhead = 8192;
+  if (loop.fromStride == bytes || bytes < leastRun || bytes > mostFetched)
     return;
-  const char *next = from + (run + distance) * loop.fromStride;
+  int64_t next = run + std::max(leastAhead, bytesAhead / bytes);
+  if (next >= loop.count)
+    return;
   for (int64_t place = 0; place < bytes; place += lineBytes)
-    __builtin_prefetch(next + place);
+    __builtin_prefetch(from + next * loop.fromStride + place,
+                       /*rw=*/0, /*locality=*/2);
 }
 
 static void copyRuns(char *to, const char *from, int64_t bytes,
