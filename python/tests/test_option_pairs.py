@@ -184,11 +184,14 @@ def run(step, given):
 
 
 def reason(options):
-    """Why these exclude one another, by the table; None if they don't."""
+    """Why these are an error, by the table; None if they are none."""
     for key, other in itertools.permutations(options, 2):
         for entry in config.KEYS[key].excludes:
             if entry.key == other and entry.is_about(options[other]):
                 return entry.why
+        values = config.KEYS[key].needs.get(other)
+        if values and options[other] not in values:
+            return f"{key} belongs with {other} "
     return None
 
 

@@ -110,3 +110,27 @@ func.func @main(%a: tensor<3x4x4xf32> {whale.fed_by = 0 : i64}, %b: tensor<3x4x4
   %4 = stablehlo.subtract %b, %2 : tensor<3x4x4xf32> loc("sub")
   return %3, %4 : tensor<3x4x4xf32>, tensor<3x4x4xf32>
 }
+
+// -----
+
+// What a callback gets does not decide where it is computed: a check of what
+// serves the update is apply, too, and one of the output is forward.
+
+// CHECK-LABEL: sym_name = "main"
+// CHECK:         "stablehlo.tanh"{{.*}} #whale.phase<forward>
+// CHECK:         "stablehlo.cosine"{{.*}} #whale.phase<backward>
+// CHECK:         "stablehlo.negate"{{.*}} #whale.phase<apply>
+// CHECK:         "stablehlo.floor"{{.*}} #whale.phase<apply>
+// CHECK:         "stablehlo.ceil"{{.*}} #whale.phase<apply>
+// CHECK:         "stablehlo.abs"{{.*}} #whale.phase<forward>
+// CHECK:         "stablehlo.add"{{.*}} #whale.phase<apply>
+func.func @main(%m: tensor<4xf32> {whale.fed_by = 0 : i64}, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32> {whale.callback = {index = -1 : i64, loops = array<i64>, operand = 0 : i64, order = 0 : i64}}, tensor<4xf32> {whale.callback = {index = -1 : i64, loops = array<i64>, operand = 0 : i64, order = 1 : i64}}) {
+  %0 = stablehlo.tanh %x : tensor<4xf32> loc("jit(s)/jvp()/tanh")
+  %1 = stablehlo.cosine %0 : tensor<4xf32> loc("jit(s)/transpose(jvp())/cos")
+  %2 = stablehlo.negate %m : tensor<4xf32> loc("jit(s)/neg")
+  %3 = stablehlo.floor %2 : tensor<4xf32> loc("jit(s)/floor")
+  %4 = stablehlo.ceil %3 : tensor<4xf32> loc("jit(s)/ceil")
+  %5 = stablehlo.abs %0 : tensor<4xf32> loc("jit(s)/abs")
+  %6 = stablehlo.add %2, %1 : tensor<4xf32> loc("jit(s)/add")
+  return %6, %4, %5 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}

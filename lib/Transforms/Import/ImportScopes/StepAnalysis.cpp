@@ -8,6 +8,7 @@
 
 #include "StepAnalysis.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
+#include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Transforms/Feedback.h"
 
@@ -56,6 +57,9 @@ public:
     for (std::optional<unsigned> result : findFeedback(main))
       if (result)
         stateResults.insert(*result);
+    for (unsigned result = 0; result < main.getNumResults(); ++result)
+      if (main.getResultAttr(result, kCallbackAttr))
+        callbackResults.insert(result);
   }
 
   void run() {
@@ -63,11 +67,49 @@ public:
       if (!info.phase && dependsOnGradient(op))
         afterGradient.insert(op);
     for (auto &[op, info] : llvm::reverse(step))
-      if (!info.phase)
+      if (onlyObserves(op))
+        observers.insert(op);
+    for (auto &[op, info] : llvm::reverse(step))
+      if (!info.phase && !follows(op))
         info.phase = decide(op, destinations(op));
+    for (auto &[op, info] : step)
+      if (!info.phase)
+        info.phase = findLastRead(op);
   }
 
 private:
+  /// Whether callbacks alone get what it computes, as a check for NaNs or what
+  /// is printed.
+  bool onlyObserves(Operation *op) {
+    return !op->use_empty() && llvm::all_of(op->getUses(), [&](OpOperand &use) {
+      return isObservation(use);
+    });
+  }
+
+  bool isObservation(OpOperand &use) {
+    Operation *user = ancestorInMain(use.getOwner(), body);
+    return user == body->getTerminator()
+               ? callbackResults.contains(use.getOperandNumber())
+               : observers.contains(user);
+  }
+
+  /// Whether it is computed where what it observes is.
+  bool follows(Operation *op) {
+    return observers.contains(op) && !afterGradient.contains(op) &&
+           !step.find(op)->second.constant;
+  }
+
+  /// The last phase of what the operation reads.
+  Phase findLastRead(Operation *op) {
+    Phase last = Phase::Forward;
+    forEachRead(op, [&](Value value) {
+      auto it = step.find(ancestorInMain(value.getDefiningOp(), body));
+      if (it != step.end() && !it->second.constant)
+        last = std::max(last, *it->second.phase);
+    });
+    return last;
+  }
+
   bool dependsOnGradient(Operation *op) {
     bool depends = false;
     forEachRead(op, [&](Value value) {
@@ -84,7 +126,11 @@ private:
 
   Destinations destinations(Operation *op) {
     Destinations to;
+    bool isObserver = observers.contains(op);
     for (OpOperand &use : op->getUses()) {
+      // Who looks at a value does not decide what it is for.
+      if (!isObserver && isObservation(use))
+        continue;
       Operation *user = ancestorInMain(use.getOwner(), body);
       if (user == body->getTerminator()) {
         bool isState = stateResults.contains(use.getOperandNumber());
@@ -120,8 +166,8 @@ private:
 
   Step &step;
   Block *body;
-  DenseSet<unsigned> stateResults;
-  DenseSet<Operation *> afterGradient;
+  DenseSet<unsigned> stateResults, callbackResults;
+  DenseSet<Operation *> afterGradient, observers;
 };
 
 } // namespace
