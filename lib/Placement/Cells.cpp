@@ -14,7 +14,8 @@
 //
 // Cost: a table as Cells.h says. Groups and kinds sort the devices of each node
 // of the tree, but build a table where the step's result is partial or the two
-// sides have no common view. What a device sends or receives takes one pass
+// sides have no common view; of a step that was asked for before they are known
+// (KnownMatches.cpp). What a device sends or receives takes one pass
 // over the table. What it misses is linear in the dimensions, or in the
 // row-major intervals of its boxes if these have no common view.
 //
@@ -174,13 +175,13 @@ std::vector<SmallVector<DeviceId>> whale::groups(const Step &step,
                                                  const Topology &topology) {
   if (step.kind == StepKind::SendRecv || step.kind == StepKind::LocalSlice)
     return {};
-  Match match = matchStep(Flow(step.from, step.to), topology);
-  if (match.kind != step.kind)
+  std::shared_ptr<const Match> match = findMatch(step.from, step.to, topology);
+  if (match->kind != step.kind)
     return {};
-  return match.groups;
+  return match->groups;
 }
 
 StepKind whale::classify(const Placement &from, const Placement &to,
                          const Topology &topology) {
-  return matchStep(Flow(from, to), topology).kind;
+  return findMatch(from, to, topology)->kind;
 }

@@ -78,7 +78,11 @@ struct Match {
 /// Returns the best single collective from `flow.from` to `flow.to`.
 Match matchStep(const Flow &flow, const Topology &topology);
 
-/// The same, recognized by which devices exchange elements: for values that
+/// The same of the flow between two placements; found once.
+std::shared_ptr<const Match>
+findMatch(const Placement &from, const Placement &to, const Topology &topology);
+
+/// matchStep, recognized by which devices exchange elements: for values that
 /// stay partial, and sides without a common view.
 Match matchTraffic(const Flow &flow, const Topology &topology);
 

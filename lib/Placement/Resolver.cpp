@@ -274,9 +274,9 @@ public:
       return between(append(resolve(from, parts), single(parts, to)), from, to);
     }
     Flow flow(from, to);
-    Step step{StepKind::SendRecv, from, to};
-    Match match = matchStep(flow, topology);
-    step.kind = match.kind;
+    std::shared_ptr<const Match> known = findMatch(from, to, topology);
+    const Match &match = *known;
+    Step step{match.kind, from, to};
     if (step.kind != StepKind::SendRecv || flow.flat || to.isPartial())
       return {costOf(flow, match, topology), {step}};
     if (!from.isPartial())
@@ -295,10 +295,9 @@ private:
   Plan single(const Placement &from, const Placement &to) const {
     if (from.isEquivalent(to))
       return {};
-    Flow flow(from, to);
-    Match match = matchStep(flow, topology);
-    Step step{match.kind, from, to};
-    return {costOf(flow, match, topology), {step}};
+    std::shared_ptr<const Match> match = findMatch(from, to, topology);
+    Step step{match->kind, from, to};
+    return {costOf(Flow(from, to), *match, topology), {step}};
   }
 
   static Plan append(Plan plan, const Plan &rest) {

@@ -143,6 +143,12 @@ struct Budget {
   std::atomic<int64_t> looked = kMostLooked, written = kMostWritten;
 };
 
+/// A part of channels, with the pieces that it takes of the budget.
+struct EmittedPart {
+  format::ChannelPart tensor;
+  int64_t looked = 0, written = 0;
+};
+
 /// The ranks that cells tie together, ascending.
 format::Groups groupsOf(ArrayRef<format::ChannelPart> parts) {
   llvm::EquivalenceClasses<int64_t> classes;
@@ -176,8 +182,8 @@ format::Groups groupsOf(ArrayRef<format::ChannelPart> parts) {
 class CellWriter {
 public:
   CellWriter(CollectiveOp op, std::optional<Reduction> reduction,
-             Budget &budget, format::ChannelPart &tensor)
-      : op(op), reduction(reduction), budget(budget), tensor(tensor) {}
+             Budget &budget, EmittedPart &part)
+      : op(op), reduction(reduction), budget(budget), part(part) {}
 
   LogicalResult add(Receiver receiver);
 
@@ -187,7 +193,7 @@ private:
   CollectiveOp op;
   std::optional<Reduction> reduction;
   Budget &budget;
-  format::ChannelPart &tensor;
+  EmittedPart &part;
   /// All ranks of a group may receive the same: they share their cells.
   llvm::DenseMap<size_t, std::vector<Receiver>> known;
 };
@@ -210,10 +216,12 @@ LogicalResult CellWriter::add(Receiver receiver) {
   int64_t pieces = 0;
   for (const Cell &cell : receiver.cells)
     pieces += 1 + int64_t(cell.contributions.size());
+  part.looked += pieces;
   if ((budget.looked -= pieces) < 0)
     return failTooLarge(op);
   if (failed(checkIdentity(receiver)))
     return failure();
+  format::ChannelPart &tensor = part.tensor;
   auto target = tensor.dstShapes.find(receiver.device);
   if (target == tensor.dstShapes.end()) {
     // What a rank takes from itself and doesn't use is left out there.
@@ -231,6 +239,7 @@ LogicalResult CellWriter::add(Receiver receiver) {
     tensor.cells[receiver.device] = tensor.cells.at(equal->device);
     return success();
   }
+  part.written += pieces;
   if ((budget.written -= pieces) < 0)
     return failTooLarge(op);
   tensor.cells[receiver.device] = toFormat(receiver);
@@ -258,17 +267,16 @@ Step stepOf(CollectiveOp op) {
   return {stepKindOf(op), op.getFrom().getValue(), op.getTo().getValue()};
 }
 
-FailureOr<format::ChannelPart> emitPart(const Use &use,
-                                        ArrayRef<ScheduleOp> classes,
-                                        const Topology &topology,
-                                        Budget &budget) {
+FailureOr<EmittedPart> emitPart(const Use &use, ArrayRef<ScheduleOp> classes,
+                                const Topology &topology, Budget &budget) {
   CollectiveOp op = use.op;
   Step step = stepOf(op);
-  format::ChannelPart tensor;
+  EmittedPart part;
+  format::ChannelPart &tensor = part.tensor;
   if (isHostCopy(op)) {
     tensor.dtype = toDType(elementTypeOf(op));
     addShapes(use, classes, tensor);
-    return tensor;
+    return part;
   }
   std::optional<Reduction> reduction = reductionOf(step);
   if (reduction)
@@ -276,8 +284,8 @@ FailureOr<format::ChannelPart> emitPart(const Use &use,
   tensor.dtype = toDType(elementTypeOf(op));
   addShapes(use, classes, tensor);
   if (step.kind == StepKind::AllReduce)
-    return tensor;
-  CellWriter cells(op, reduction, budget, tensor);
+    return part;
+  CellWriter cells(op, reduction, budget, part);
   if (!forEachReceiver(step, topology, [&](Receiver receiver) {
         return succeeded(cells.add(std::move(receiver)));
       }))
@@ -287,18 +295,77 @@ FailureOr<format::ChannelPart> emitPart(const Use &use,
     if (source != tensor.srcShapes.end())
       source->second = toShape(sender.shape);
   }
-  return tensor;
+  return part;
+}
+
+/// Those that channels consist of, each different one emitted once: channels of
+/// several parts are of the same few in other combinations.
+class EmittedParts {
+public:
+  EmittedParts(ArrayRef<ScheduleOp> classes, const Topology &topology,
+               Budget &budget)
+      : classes(classes), topology(topology), budget(budget) {}
+
+  /// Of all that are asked for later.
+  void add(Use *use);
+  LogicalResult emit(MLIRContext *context);
+  /// Takes its pieces from the budget, once more where it was emitted for
+  /// another one.
+  FailureOr<format::ChannelPart> find(Use *use) const;
+
+private:
+  ArrayRef<ScheduleOp> classes;
+  const Topology &topology;
+  Budget &budget;
+  std::vector<Use *> distinct;
+  std::vector<EmittedPart> emitted;
+  llvm::DenseMap<std::pair<Attribute, Attribute>, SmallVector<size_t>>
+      similarTo;
+  llvm::DenseMap<Use *, size_t> numberOf;
+};
+
+void EmittedParts::add(Use *use) {
+  auto &similar = similarTo[{use->op.getFrom(), use->op.getTo()}];
+  auto *same = llvm::find_if(similar, [&](size_t number) {
+    return distinct[number]->movesLike(*use);
+  });
+  if (same == similar.end()) {
+    similar.push_back(distinct.size());
+    distinct.push_back(use);
+    same = &similar.back();
+  }
+  numberOf[use] = *same;
+}
+
+LogicalResult EmittedParts::emit(MLIRContext *context) {
+  emitted.resize(distinct.size());
+  return failableParallelForEachN(
+      context, 0, distinct.size(), [&](size_t number) -> LogicalResult {
+        FailureOr<EmittedPart> part =
+            emitPart(*distinct[number], classes, topology, budget);
+        if (succeeded(part))
+          emitted[number] = std::move(*part);
+        return part;
+      });
+}
+
+FailureOr<format::ChannelPart> EmittedParts::find(Use *use) const {
+  size_t number = numberOf.at(use);
+  const EmittedPart &part = emitted[number];
+  if (distinct[number] != use && ((budget.looked -= part.looked) < 0 ||
+                                  (budget.written -= part.written) < 0))
+    return failTooLarge(use->op);
+  return part.tensor;
 }
 
 FailureOr<format::Collective> emitChannel(ArrayRef<Use *> parts,
                                           ArrayRef<ScheduleOp> classes,
                                           const Topology &topology,
-                                          Budget &budget) {
+                                          const EmittedParts &emitted) {
   format::Collective collective;
   collective.parts.clear();
   for (Use *use : parts) {
-    FailureOr<format::ChannelPart> part =
-        emitPart(*use, classes, topology, budget);
+    FailureOr<format::ChannelPart> part = emitted.find(use);
     if (failed(part))
       return failure();
     collective.parts.push_back(std::move(*part));
@@ -456,9 +523,15 @@ emitChannels(ModuleOp module, ArrayRef<ScheduleOp> classes) {
     distinct.push_back({number, its});
   }
   Budget budget;
+  EmittedParts emitted(classes, topology, budget);
+  for (const auto &[number, its] : distinct)
+    for (Use *use : its)
+      emitted.add(use);
+  if (failed(emitted.emit(module.getContext())))
+    return failure();
   auto emit = [&](const Numbered &channel) {
     FailureOr<format::Collective> collective =
-        emitChannel(channel.second, classes, topology, budget);
+        emitChannel(channel.second, classes, topology, emitted);
     if (succeeded(collective))
       channels.at(channel.first) =
           std::make_shared<format::Collective>(std::move(*collective));
