@@ -32,6 +32,10 @@ static constexpr double kMostAsked = 1.5;
 SavingSearch::SavingSearch(int64_t memoryBytes, int64_t neededBytes)
     : memory(memoryBytes), first(neededBytes), tries{{0, neededBytes}} {}
 
+int64_t SavingSearch::mostAsked(int64_t neededBytes) {
+  return int64_t(kMostAsked * double(neededBytes));
+}
+
 void SavingSearch::tell(int64_t neededBytes) {
   auto it = std::ranges::lower_bound(tries, asked, {}, &Try::asked);
   if (it != tries.end() && it->asked == asked)
@@ -80,7 +84,7 @@ bool SavingSearch::refine(size_t fitting) {
 /// Asks for what is lacking, in the ratio in which the last bytes that were
 /// asked for have been saved; where that is none, for more and more.
 bool SavingSearch::askForMore() {
-  auto most = int64_t(kMostAsked * double(first));
+  int64_t most = mostAsked(first);
   const Try &last = tries.back();
   if (last.asked >= most)
     return false;

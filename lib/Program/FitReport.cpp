@@ -43,6 +43,8 @@ struct Wish {
   int64_t spareBytes = 0;
   /// Whether results are rounded otherwise.
   bool rounds = false;
+  /// The wish that has the same plan.
+  std::optional<size_t> sameAs = std::nullopt;
 };
 
 class FitPricer {
@@ -163,6 +165,19 @@ void FitPricer::addSingles() {
       wishes.push_back({options.combine(levels), spare});
     }
   }
+  // Without micro-batches there are no sums of gradients to share out.
+  if (Config(input).getNumMicroBatches().value_or(1) > 1)
+    return;
+  auto isZero = [](const Wish &wish, StringRef level) {
+    const Plan::Option &only = wish.change.options.front();
+    return only.key == Config::kZeroLevel &&
+           only.value == Plan::Option::Value(level.str());
+  };
+  for (Wish &wish : wishes)
+    if (auto state = llvm::find_if(
+            wishes, [&](const Wish &other) { return isZero(other, "v0"); });
+        state != wishes.end() && isZero(wish, "v1"))
+      wish.sameAs = state - wishes.begin();
 }
 
 /// Options that say how else a step is computed, exchanged and updated.
@@ -191,8 +206,9 @@ void FitPricer::planAll() {
   std::condition_variable done;
   auto work = [&] {
     for (size_t number; (number = next++) < wishes.size();) {
-      PlannedStep found =
-          plan(wishes[number].change, wishes[number].spareBytes);
+      PlannedStep found;
+      if (!wishes[number].sameAs)
+        found = plan(wishes[number].change, wishes[number].spareBytes);
       std::lock_guard<std::mutex> lock(mutex);
       planned[number] = std::move(found);
       isDone[number] = true;
@@ -208,6 +224,8 @@ void FitPricer::planAll() {
     std::unique_lock<std::mutex> lock(mutex);
     done.wait(lock, [&] { return isDone[number]; });
     lock.unlock();
+    if (std::optional<size_t> other = wishes[number].sameAs)
+      planned[number] = planned[*other];
     sayPlan(wishes[number], planned[number]);
   }
   for (std::thread &thread : threads)

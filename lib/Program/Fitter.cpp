@@ -195,6 +195,26 @@ LogicalResult Fitter::lowerScheduled() {
       failed(findNeeds()));
 }
 
+/// Whether devices that lack memory need less where backwards compute again all
+/// that they can. If they don't, the plan at hand is another one than `needs`
+/// and `seconds` are of.
+FailureOr<bool> Fitter::savesAnything() {
+  std::vector<MemoryNeed> before = needs;
+  seconds = price(module, needs);
+  lack.assign(needs.size(), 0);
+  for (auto [device, bytes] : llvm::enumerate(lack))
+    if (findMissing(device) > 0)
+      bytes = SavingSearch::mostAsked(needs[device].bytes);
+  std::vector<int64_t> asked = lack;
+  if (failed(lowerScheduled()))
+    return failure();
+  for (auto [device, bytes] : llvm::enumerate(asked))
+    if (bytes > 0 && needs[device].bytes < before[device].bytes)
+      return true;
+  needs = std::move(before);
+  return false;
+}
+
 /// Where devices lack memory, has backwards compute values again until they
 /// don't, no more than that takes, or until no more can be saved; of what was
 /// tried, the least that fits stays, or else what lacks least.
@@ -203,6 +223,18 @@ LogicalResult Fitter::recompute() {
   if (!isRecomputing || needs.empty() || findMostLacking() <= 0)
     return success();
   std::vector<MemoryNeed> before = needs;
+  // A trial that must have memory left over is about what can be saved, mostly
+  // in a step that fits: it may be nothing.
+  if (isTrial && spare > 0) {
+    FailureOr<bool> saves = savesAnything();
+    if (failed(saves))
+      return failure();
+    lack.clear();
+    isPriced = !*saves;
+    if (isPriced)
+      return success();
+    needs = before;
+  }
   std::vector<SavingSearch> searches;
   for (auto [device, need] : llvm::enumerate(needs))
     searches.emplace_back(need.bytes - findMissing(device), need.bytes);
@@ -360,9 +392,15 @@ bool Fitter::cutAgain() {
   return isBest || planAgain(best);
 }
 
+/// Finds the seconds of the plan at hand.
+void Fitter::findSeconds() {
+  if (!isPriced)
+    seconds = price(module, needs);
+}
+
 /// Notes what is short on a device, of the plan at hand.
 void Fitter::noteLack(int64_t device) {
-  seconds = price(module, needs);
+  findSeconds();
   if (isTrial)
     return;
   lacking.text = "memory: " + describeLack(needs, *cluster, device);
@@ -422,7 +460,7 @@ FitResult Fitter::run(StringRef first) {
   if (device && undecided.module && cluster->devices.size() > 1 && !isGiven) {
     firstLack = describeLack(needs, *cluster, *device);
     lack.clear();
-    isWhole = false;
+    isWhole = isPriced = false;
     // Where nothing else can be decided, this lack is what is wrong.
     if (!plan(correct()) || !cutAgain())
       return FitResult::Lacks;
@@ -441,7 +479,7 @@ FitResult Fitter::run(StringRef first) {
     return FitResult::Failed;
   }
   if (isTrial) {
-    seconds = price(module, needs);
+    findSeconds();
     return FitResult::Fits;
   }
   if (!firstLack.empty())

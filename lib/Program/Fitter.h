@@ -90,9 +90,11 @@ private:
   llvm::LogicalResult findNeeds();
   int64_t findScratch(mlir::ModuleOp products, int64_t device);
   std::vector<MemoryNeed> getExpectedNeeds() const;
+  void findSeconds();
   void noteLack(int64_t device);
 
   // Deciding again.
+  llvm::FailureOr<bool> savesAnything();
   llvm::LogicalResult recompute();
   int64_t findMostLacking() const;
   int64_t findMissing(size_t device) const;
@@ -130,6 +132,8 @@ private:
   std::vector<MemoryNeed> needs;
   double seconds = 0;
   bool isTrial = false, isWhole = true;
+  /// Whether `needs` and `seconds` are of a plan before that at hand.
+  bool isPriced = false;
   /// Bytes that devices are to have left over.
   int64_t spare = 0;
   /// What is short in it if transfers start early; empty if nothing is.

@@ -39,6 +39,8 @@ public:
   bool next();
 
   static constexpr int kMostRefinements = 3;
+  /// What a device that needs so much asks for at most.
+  static int64_t mostAsked(int64_t neededBytes);
 
 private:
   struct Try {
