@@ -259,6 +259,89 @@ static std::optional<NodeDivision> divideExchange(const Step &step,
 }
 
 //===----------------------------------------------------------------------===//
+// Gathering and scattering parts of different sizes
+//===----------------------------------------------------------------------===//
+
+/// Finds the one dimension along which parts of any size are side by side and
+/// make the whole, and the device of each in order.
+static std::optional<size_t> findUnevenCut(const Placement &parts,
+                                           std::vector<DeviceId> &members) {
+  llvm::ArrayRef<int64_t> view = parts.view();
+  std::optional<size_t> cut;
+  std::map<int64_t, const Shard *> byStart;
+  for (const Shard &shard : parts.shards()) {
+    for (size_t dim = 0; dim < view.size(); ++dim) {
+      if (shard.box.start[dim] == 0 && shard.box.size[dim] == view[dim])
+        continue;
+      if (cut.value_or(dim) != dim)
+        return std::nullopt;
+      cut = dim;
+    }
+    if (!cut || shard.box.empty() ||
+        !byStart.try_emplace(shard.box.start[*cut], &shard).second)
+      return std::nullopt;
+  }
+  int64_t end = 0;
+  for (auto [start, shard] : byStart) {
+    if (start != end)
+      return std::nullopt;
+    end += shard->box.size[*cut];
+    members.push_back(shard->device);
+  }
+  return end == view[*cut] ? cut : std::nullopt;
+}
+
+/// Whether all devices have the whole value, or terms of it.
+static bool isWhole(const Placement &placement) {
+  Placement canonical = placement.canonical();
+  const Node &root = canonical.root();
+  return (root.kind == Node::Kind::Replicate ||
+          root.kind == Node::Kind::Partial) &&
+         llvm::all_of(root.children,
+                      [](const Node &child) { return child.isLeaf(); });
+}
+
+/// Of devices in nodes that are unlike, parts that are gathered by place are in
+/// no box. So each device of a node takes an equal part of the whole from
+/// wherever it is, and its node puts these together; or its node adds up its
+/// terms of such a part, and all take what they want of the sums.
+static std::optional<NodeDivision> divideUneven(const Step &step,
+                                                const Topology &topology) {
+  bool gathers = step.kind == StepKind::AllGather;
+  const Placement &parts = gathers ? step.from : step.to;
+  const Placement &whole = gathers ? step.to : step.from;
+  std::vector<DeviceId> members;
+  if (parts.view() != whole.view() || parts.isPartial() || !isWhole(whole) ||
+      whole.isPartial() == gathers || whole.devices().size() < 2)
+    return std::nullopt;
+  std::optional<size_t> cut = findUnevenCut(parts, members);
+  std::optional<int64_t> nodes =
+      cut ? countNodes(members, topology) : std::nullopt;
+  if (!nodes || members.size() != whole.devices().size() ||
+      !llvm::all_of(members,
+                    [&](DeviceId device) { return whole.contains(device); }))
+    return std::nullopt;
+  auto inNode = int64_t(members.size()) / *nodes;
+  Extents shape(parts.view());
+  if (shape[*cut] % inNode != 0)
+    return std::nullopt;
+  shape[*cut] /= inNode;
+  Extents sizes(inNode, shape[*cut]);
+  std::vector<Node> byNode;
+  for (const std::vector<DeviceId> &own : nodesOf(members, *nodes))
+    byNode.push_back(Node::split(int64_t(*cut), sizes, own));
+  Placement between =
+      Placement::get(parts.view(), gathers ? Node::replicate(std::move(byNode))
+                                           : Node::partial(*whole.reduction(),
+                                                           std::move(byNode)));
+  auto stepOf = [&](const Placement &from, const Placement &to) {
+    return Step{classify(from, to, topology), from, to};
+  };
+  return NodeDivision{stepOf(step.from, between), stepOf(between, step.to),
+                      shape};
+}
+
+//===----------------------------------------------------------------------===//
 // Gathering and scattering
 //===----------------------------------------------------------------------===//
 
@@ -269,7 +352,7 @@ std::optional<NodeDivision> whale::divideByNode(const Step &step,
   bool gathers = step.kind == StepKind::AllGather;
   std::optional<GroupGather> gather = GroupGather::of(step, topology);
   if (!gather)
-    return std::nullopt;
+    return divideUneven(step, topology);
   std::vector<GatherGroup> groups;
   for (const std::vector<DeviceId> &members : gather->groups) {
     GatherGroup &group = groups.emplace_back(

@@ -30,6 +30,17 @@ UNEVEN = {
         }
     ]
 }
+# Two nodes of unlike devices, between which little can be sent.
+UNEVEN_NODES = {
+    "nodes": [
+        {
+            "devices": [{"kind": "cpu", "slowdown": slowdown, "count": 2}],
+            "link": {"bandwidth": 1e11, "latency": 1e-9},
+        }
+        for slowdown in (1, 3)
+    ],
+    "network": {"bandwidth": 1e6, "latency": 1e-9},
+}
 
 
 def lowered(optimizer, cluster, strategy=wh.replicate, **config):
@@ -229,6 +240,18 @@ def test_nests(strategy, config, cluster, level):
     shared = size_of(state) + (level == "v2") * size_of(params)
     parts = [d["memory"]["arguments"] for d in plan["devices"]]
     assert max(parts) < everything - shared // 3
+
+
+@pytest.mark.parametrize("level", ["v0", "v2"])
+def test_unlike_nodes(level):
+    """Parts of unlike devices cross the network once for a node, too."""
+    plan = run("adam", UNEVEN_NODES, **{"zero.level": level})
+    kinds = plan["collectives"]
+    # What is gathered and scattered in nodes, and fetched across.
+    assert kinds["send_recv"]["count"] > 0
+    assert kinds["reduce_scatter"]["bytes"] >= kinds["all_gather"]["bytes"] / 2
+    held = [d["memory"]["arguments"] for d in plan["devices"]]
+    assert held[0] > held[2]
 
 
 def test_memory_falls():

@@ -304,6 +304,46 @@ TEST(DivideByNode, LeavesNodesAsOftenAsItMust) {
   }
 }
 
+TEST(DivideByNode, GathersAndScattersPartsOfAnySizes) {
+  Topology topology;
+  topology.node = {0, 0, 1, 1, 2, 2};
+  Placement parts = parse("[2, 12] split 1 (3, 2, 1, 1, 4, 1) on [0 to 5]");
+  Placement between = parse("[2, 12] replicate 3 split 1 (6, 6) on [0 to 5]");
+  Placement whole = parse("[2, 12] replicate 6 on [0 to 5]");
+  Placement terms = parse("[2, 12] partial sum 6 on [0 to 5]");
+  for (auto [kind, from, to] :
+       {std::tuple(StepKind::AllGather, parts, whole),
+        std::tuple(StepKind::ReduceScatter, terms, parts)}) {
+    std::optional<NodeDivision> division =
+        divideByNode({kind, from, to}, topology);
+    ASSERT_TRUE(division);
+    EXPECT_EQ(division->shape, Extents({2, 6}));
+    EXPECT_EQ(
+        verifySteps({division->first, division->second}, from, to, topology),
+        std::nullopt);
+    bool gathers = kind == StepKind::AllGather;
+    const Step &inNodes = gathers ? division->second : division->first;
+    const Step &across = gathers ? division->first : division->second;
+    EXPECT_EQ(inNodes.kind, kind);
+    EXPECT_EQ(countLeaving(inNodes, topology).first, 0);
+    // What node 0 has, or has summed, goes to each other node once.
+    EXPECT_EQ(countLeaving(across, topology).first,
+              gathers ? 2 * 2 * (3 + 2) : 2 * (24 / 2 - (3 + 2)));
+    if (gathers)
+      EXPECT_EQ(division->first.to, between);
+  }
+  auto divides = [&](StringRef from) {
+    return divideByNode({StepKind::AllGather, parse(from), whole}, topology)
+        .has_value();
+  };
+  // Nodes by turns, nothing on one device, and a whole that two can't halve.
+  EXPECT_FALSE(divides("[2, 12] split 1 (3, 2, 1, 1, 4, 1) on "
+                       "[0, 2, 1, 3, 4, 5]"));
+  EXPECT_FALSE(divides("[2, 12] split 1 (3, 2, 2, 0, 4, 1) on [0 to 5]"));
+  whole = parse("[2, 13] replicate 6 on [0 to 5]");
+  EXPECT_FALSE(divides("[2, 13] split 1 (3, 2, 1, 1, 5, 1) on [0 to 5]"));
+}
+
 TEST(DivideByNode, LeavesUnequalExchangesAlone) {
   Topology topology;
   topology.node = {0, 0, 1, 1};

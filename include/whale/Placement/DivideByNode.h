@@ -33,8 +33,10 @@ struct NodeDivision {
 /// Divides a step of kind AllGather, ReduceScatter or AllToAll. nullopt if it
 /// can't be: all groups must be of equally many nodes, with equally many
 /// members in each and more than one, whose parts are equal, cut along one
-/// dimension, and follow one another node by node. The parts after an
-/// all-to-all are cut along another dimension, in the same order.
+/// dimension, and follow one another node by node. A single group may gather or
+/// scatter parts of any sizes, of a dimension that divides by the members of a
+/// node. The parts after an all-to-all are cut along another dimension, in the
+/// same order.
 std::optional<NodeDivision> divideByNode(const Step &step,
                                          const Topology &topology);
 

@@ -40,13 +40,15 @@ module {
 
 // -----
 
-// Unequal parts, parts that go round the nodes, and few bytes stay one.
+// Of unequal parts each device of a node takes half of the whole first.
+// CHECK-DAG: #[[PARTS:.*]] = #whale.placement<[1000] split 0 (100, 300, 300, 300) on [0, 1, 2, 3]>
+// CHECK-DAG: #[[HALVES:.*]] = #whale.placement<[1000] replicate 2 split 0 (500, 500) on [0, 1, 2, 3]>
+// CHECK-DAG: #[[WHOLE:.*]] = #whale.placement<[1000] replicate 4 on [0, 1, 2, 3]>
 // CHECK-LABEL: whale.schedule ranks [0] @first
-// CHECK: whale.all_gather
-// CHECK-NOT: whale.all_gather
+// CHECK: %[[A:.*]] = whale.send_recv %{{.*}} channel 0 from #[[PARTS]] to #[[HALVES]] : (tensor<100xf32>) -> tensor<500xf32>
+// CHECK: whale.all_gather %[[A]] channel 1 from #[[HALVES]] to #[[WHOLE]] : (tensor<500xf32>) -> tensor<1000xf32>
 // CHECK-LABEL: whale.schedule ranks [1, 2, 3] @rest
-// CHECK: whale.all_gather
-// CHECK-NOT: whale.all_gather
+// CHECK: whale.send_recv %{{.*}} : (tensor<300xf32>) -> tensor<500xf32>
 #uneven = #whale.placement<[1000] split 0 (100, 300, 300, 300) on [0 to 3]>
 #all = #whale.placement<[1000] replicate 4 on [0 to 3]>
 module {
@@ -63,6 +65,28 @@ module {
 
 // -----
 
+// Unequal sums are scattered in halves in each node, then as they are wanted.
+// CHECK-DAG: #[[HALVES:.*]] = #whale.placement<[1000] partial sum 2 split 0 (500, 500) on [0, 1, 2, 3]>
+// CHECK-LABEL: whale.schedule ranks [0] @first
+// CHECK: %[[A:.*]] = whale.reduce_scatter %{{.*}} channel 0 from #{{.*}} to #[[HALVES]] : (tensor<1000xf32>) -> tensor<500xf32>
+// CHECK: whale.send_recv %[[A]] channel 1 from #[[HALVES]] to #{{.*}} : (tensor<500xf32>) -> tensor<100xf32>
+#uneven = #whale.placement<[1000] split 0 (100, 300, 300, 300) on [0 to 3]>
+#terms = #whale.placement<[1000] partial sum 4 on [0 to 3]>
+module {
+  whale.cluster @cluster {nodes = [{count = 2 : i64, devices = [{count = 2 : i64, kind = "cpu"}], link = {bandwidth = 1.0e10, latency = 1.0e-6}}], network = {bandwidth = 1.0e7, latency = 1.0e-5}}
+  whale.schedule ranks [0] @first(%x: tensor<1000xf32>) -> tensor<100xf32> {
+    %0 = whale.reduce_scatter %x channel 0 from #terms to #uneven : (tensor<1000xf32>) -> tensor<100xf32>
+    whale.return %0 : tensor<100xf32>
+  }
+  whale.schedule ranks [1, 2, 3] @rest(%x: tensor<1000xf32>) -> tensor<300xf32> {
+    %0 = whale.reduce_scatter %x channel 0 from #terms to #uneven : (tensor<1000xf32>) -> tensor<300xf32>
+    whale.return %0 : tensor<300xf32>
+  }
+}
+
+// -----
+
+// Parts that go round the nodes, and few bytes stay one.
 // CHECK-LABEL: whale.schedule ranks [0, 1, 2, 3] @whole
 // CHECK-COUNT-2: whale.all_gather
 // CHECK-NOT: whale.all_gather

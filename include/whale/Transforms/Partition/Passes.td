@@ -533,7 +533,11 @@ def DivideGathers : Pass<"whale-divide-gathers", "::mlir::ModuleOp"> {
     the devices of the same place in their nodes, and one in each node, where
     the links of `whale.cluster` make that faster: each byte then crosses the
     network once for a node, not once for each of its devices. A reduce-scatter
-    becomes one in each node, and one across. So does an all-to-all: as many
+    becomes one in each node, and one across. Where parts are not equal, as
+    those of unlike devices, each device of a node takes an equal share of the
+    whole from wherever it is, which its node then gathers; sums are scattered in
+    equal shares in each node, and all take what they want of those. So does an
+    all-to-all become two: as many
     bytes cross the network, but between devices of the same place, in as many
     fewer messages as a node has devices, each of which takes a part of the
     network's latency.
