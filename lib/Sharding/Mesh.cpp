@@ -144,6 +144,24 @@ static Extents toExtents(ArrayRef<int64_t> sizes) {
   return Extents(sizes.begin(), sizes.end());
 }
 
+/// What devices of the same place in their groups have in common, where groups
+/// are of one size: all wait for the slowest. Groups hold replicas, whose sums
+/// over parts are equal to the last bit only if the parts are.
+static std::vector<ShareCost> slowest(const MeshBalance::ByDevice &groups,
+                                      size_t group) {
+  std::vector<ShareCost> costs = groups[group];
+  for (const std::vector<ShareCost> &other : groups) {
+    if (other.size() != costs.size())
+      return groups[group];
+    for (auto [cost, own] : llvm::zip_equal(costs, other)) {
+      cost.seconds = std::max(cost.seconds, own.seconds);
+      cost.fixed = std::max(cost.fixed, own.fixed);
+      cost.most = std::min(cost.most, own.most);
+    }
+  }
+  return costs;
+}
+
 Extents Mesh::innerShares(int64_t extent, size_t group) const {
   auto [known, isNew] = innerCache.try_emplace({extent, group});
   if (!isNew)
@@ -151,7 +169,7 @@ Extents Mesh::innerShares(int64_t extent, size_t group) const {
   auto it = balance.inner.find(extent);
   const MeshBalance::ByDevice &costs =
       it == balance.inner.end() ? balance.otherInner : it->second;
-  return known->second = toExtents(solve(extent, costs[group]));
+  return known->second = toExtents(solve(extent, slowest(costs, group)));
 }
 
 const std::vector<Extents> &

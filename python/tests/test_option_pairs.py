@@ -113,11 +113,17 @@ def with_needs(options):
                 whole[needed] = values[0]
     if "pipeline.strategy" in whole or "batch_norm" in whole:
         whole.setdefault("num_micro_batch", 4)
+    if whole.get("pipeline.strategy") == "interleaved":
+        if "num_task_graph" in whole:  # Several on each stage's device.
+            whole["num_task_graph"] = 4
     return whole
 
 
 def place(options):
     """The scopes of a step, its default strategy, and its number of ranks."""
+    if options.get("num_task_graph") == 4:
+        scope = functools.partial(jax.named_scope, "all")
+        return [scope], wh.replicate(1), 2
     if "num_task_graph" in options:
         return [functools.partial(jax.named_scope, "all")], None, 4
     if options.get("pipeline.strategy") == "interleaved":

@@ -38,6 +38,21 @@ TEST(Mesh, SharesMakeUpForWhatIsNotShared) {
   EXPECT_EQ(mesh.batchShares(12), (std::vector<Extents>{{2, 10}}));
 }
 
+// Groups are replicas: what they add up in parts they add up in the same parts.
+TEST(Mesh, GroupsOfUnlikeDevicesHaveEqualParts) {
+  Cluster cluster = Cluster::ofRanks(4);
+  Mesh mesh({{0, 1}, {2, 3}}, cluster);
+  MeshBalance balance = mesh.getBalance();
+  balance.inner[12] = {{{.seconds = 2}, {.seconds = 1}},
+                       {{.seconds = 2}, {.seconds = 4}}};
+  balance.otherInner = balance.inner[12];
+  mesh.setBalance(balance);
+  for (int64_t extent : {12, 24})
+    for (size_t group : {0, 1})
+      EXPECT_EQ(mesh.innerShares(extent, group),
+                (Extents{extent / 3 * 2, extent / 3}));
+}
+
 // Devices of a replica take turns where there are fewer samples than devices,
 // unless they wait for one another in each micro-batch.
 TEST(Mesh, DevicesInLockstepTakeNoTurns) {

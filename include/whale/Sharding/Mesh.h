@@ -81,7 +81,8 @@ public:
   /// each group take: the integers whose largest finish time is least.
   const std::vector<Extents> &
   batchShares(int64_t extent, std::optional<int64_t> moment = {}) const;
-  /// The shares inside of a group of what doesn't follow the mini-batch.
+  /// The shares inside of a group of what doesn't follow the mini-batch: equal
+  /// in all groups, if these have equally many devices.
   Extents innerShares(int64_t extent, size_t group) const;
 
   /// The placement of a tensor of this shape, given its layout along each axis.
