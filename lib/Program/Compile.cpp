@@ -43,6 +43,7 @@
 
 #include <mutex>
 #include <set>
+#include <variant>
 
 using namespace mlir;
 
@@ -75,16 +76,23 @@ static void explainWaste(ModuleOp module, const LevelRunner &levels,
 
 /// What a step is expected to take, of which nothing is said where ranks would
 /// wait for one another in a circle: that is an error of the compiler's own,
-/// which the program's verification finds. Returns its seconds.
-static double addDevices(PlanSummary &summary, const format::Program &program,
-                         const Cluster &cluster, ArrayRef<MemoryNeed> needs) {
+/// which the program's verification finds. Returns its seconds, or why nothing
+/// is known of them.
+static std::variant<double, std::string>
+addDevices(PlanSummary &summary, const format::Program &program,
+           const Cluster &cluster, ArrayRef<MemoryNeed> needs) {
   try {
     ModelledStep step = modelStep(program, cluster);
     summary.addDevices(program, step, cluster, needs);
     return step.seconds;
-  } catch (const system::Error &) {
-    return 0;
+  } catch (const system::Error &error) {
+    return error.what();
   }
+}
+
+static LogicalResult failToModel(ModuleOp module, StringRef why) {
+  return emitError(findPlace(module))
+         << "what the step takes is not known: " << why;
 }
 
 /// What libraries of GPUs may use besides.
@@ -95,17 +103,19 @@ static void addWorkspace(EmitOptions &emit, const LevelRunner &levels,
       emit.workspaceBytes.push_back(need.scratchBytes);
 }
 
-/// The seconds of a step, or 0 where its program cannot be made or modelled.
-static double priceStep(ModuleOp lowered, EmitOptions emit,
-                        const LevelRunner &levels, ArrayRef<MemoryNeed> needs) {
+/// The seconds of a step; an error where its program cannot be made or
+/// modelled: nothing can be compared with it.
+static FailureOr<double> priceStep(ModuleOp lowered, EmitOptions emit,
+                                   const LevelRunner &levels,
+                                   ArrayRef<MemoryNeed> needs) {
   addWorkspace(emit, levels, needs);
   std::unique_ptr<GatheredProgram> program = gatherProgram(lowered, emit);
   if (!program)
-    return 0;
+    return failure();
   try {
     return modelStep(program->get(), *levels.getCluster()).seconds;
-  } catch (const system::Error &) {
-    return 0;
+  } catch (const system::Error &error) {
+    return failToModel(lowered, error.what());
   }
 }
 
@@ -204,21 +214,29 @@ static PlannedStep planApart(StringRef text, StringRef fileName,
 }
 
 /// Says what was decided, and what a program is expected to need and to take.
-static void describeStep(ModuleOp module, const GatheredProgram *program,
-                         LoweredStep &step, const LevelRunner &levels,
-                         const CompileOptions &options, CompileReport *report) {
+static LogicalResult describeStep(ModuleOp module,
+                                  const GatheredProgram *program,
+                                  LoweredStep &step, const LevelRunner &levels,
+                                  const CompileOptions &options,
+                                  CompileReport *report) {
   const std::optional<Cluster> &cluster = levels.getCluster();
-  if (cluster)
-    step.fitted.planned.seconds =
+  if (cluster) {
+    auto seconds =
         addDevices(step.summary, program->get(), *cluster, step.needs);
+    if (const auto *known = std::get_if<double>(&seconds))
+      step.fitted.planned.seconds = *known;
+    else if (options.onFit)
+      return failToModel(module, std::get<std::string>(seconds));
+  }
   std::string plan = step.summary.str();
   if (options.explain)
     explainWaste(module, levels, options.target, plan);
   if (!report)
-    return;
+    return success();
   report->plan = plan;
   if (options.explainMemory && cluster)
     report->memory = makeMemoryTable(module, *cluster, step.needs);
+  return success();
 }
 
 /// Reports what the step needs, as it is and with options.
@@ -271,8 +289,9 @@ static LogicalResult compileModule(ModuleOp module, StringRef text,
     if (!program)
       return failure();
   }
-  if (step->isLowered)
-    describeStep(module, program.get(), *step, levels, options, report);
+  if (step->isLowered && failed(describeStep(module, program.get(), *step,
+                                             levels, options, report)))
+    return failure();
   if (options.onFit)
     return reportFit(*input, text, fileName, options, *step, *cluster, isCut);
   LogicalResult result = success();

@@ -200,7 +200,8 @@ LogicalResult Fitter::lowerScheduled() {
 /// and `seconds` are of.
 FailureOr<bool> Fitter::savesAnything() {
   std::vector<MemoryNeed> before = needs;
-  seconds = price(module, needs);
+  if (failed(findSeconds()))
+    return failure();
   lack.assign(needs.size(), 0);
   for (auto [device, bytes] : llvm::enumerate(lack))
     if (findMissing(device) > 0)
@@ -393,16 +394,20 @@ bool Fitter::cutAgain() {
 }
 
 /// Finds the seconds of the plan at hand.
-void Fitter::findSeconds() {
-  if (!isPriced)
-    seconds = price(module, needs);
+LogicalResult Fitter::findSeconds() {
+  if (isPriced)
+    return success();
+  FailureOr<double> found = price(module, needs);
+  seconds = found.value_or(0);
+  return found;
 }
 
 /// Notes what is short on a device, of the plan at hand.
-void Fitter::noteLack(int64_t device) {
-  findSeconds();
+LogicalResult Fitter::noteLack(int64_t device) {
+  if (failed(findSeconds()))
+    return failure();
   if (isTrial)
-    return;
+    return success();
   lacking.text = "memory: " + describeLack(needs, *cluster, device);
   if (int64_t saved = needs[device].savedBytes)
     lacking.text += "; recomputation (gradient_checkpoint.type) saves " +
@@ -411,9 +416,10 @@ void Fitter::noteLack(int64_t device) {
   lacking.donatableBytes = findDonatableBytes(module, device);
   lacking.expected = fit.shares;
   if (failed(levels.notePeak(module)))
-    return;
+    return failure();
   lacking.table = makeMemoryTable(module, *cluster, needs, device);
   lacking.held = listMemory(module, needs, findFullest(needs, *cluster));
+  return success();
 }
 
 LoweredStep Fitter::takeReported() {
@@ -453,8 +459,8 @@ FitResult Fitter::run(StringRef first) {
     return FitResult::Failed;
   std::optional<int64_t> device = findOverfull(needs, *cluster);
   std::string firstLack;
-  if (device)
-    noteLack(*device);
+  if (device && failed(noteLack(*device)))
+    return FitResult::Failed;
   // What a plan says is not decided again.
   bool isGiven = module->hasAttr(kGivenPlanAttr);
   if (device && undecided.module && cluster->devices.size() > 1 && !isGiven) {
@@ -469,8 +475,8 @@ FitResult Fitter::run(StringRef first) {
       return FitResult::Failed;
     isWhole = true;
     device = findOverfull(needs, *cluster);
-    if (device)
-      noteLack(*device);
+    if (device && failed(noteLack(*device)))
+      return FitResult::Failed;
   }
   if (device)
     return FitResult::Lacks;
@@ -478,10 +484,8 @@ FitResult Fitter::run(StringRef first) {
     emitError(findPlace(module)) << "memory: " << lack;
     return FitResult::Failed;
   }
-  if (isTrial) {
-    findSeconds();
-    return FitResult::Fits;
-  }
+  if (isTrial)
+    return succeeded(findSeconds()) ? FitResult::Fits : FitResult::Failed;
   if (!firstLack.empty())
     emitRemark(module.getLoc())
         << "memory: decided again, as with what was decided first "

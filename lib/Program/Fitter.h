@@ -90,8 +90,8 @@ private:
   llvm::LogicalResult findNeeds();
   int64_t findScratch(mlir::ModuleOp products, int64_t device);
   std::vector<MemoryNeed> getExpectedNeeds() const;
-  void findSeconds();
-  void noteLack(int64_t device);
+  llvm::LogicalResult findSeconds();
+  llvm::LogicalResult noteLack(int64_t device);
 
   // Deciding again.
   llvm::FailureOr<bool> savesAnything();

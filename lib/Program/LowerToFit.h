@@ -34,10 +34,10 @@ struct LoweredStep {
   bool isLowered = true;
 };
 
-/// Returns the seconds of a step by its model; `lowered` is at the last level,
-/// and devices have these needs.
-using PriceStep = std::function<double(mlir::ModuleOp lowered,
-                                       llvm::ArrayRef<MemoryNeed> needs)>;
+/// Returns the seconds of a step by its model, or an error where it has none;
+/// `lowered` is at the last level, and devices have these needs.
+using PriceStep = std::function<mlir::FailureOr<double>(
+    mlir::ModuleOp lowered, llvm::ArrayRef<MemoryNeed> needs)>;
 
 /// Lowers the module from the level `first` to the last one, with a plan that
 /// fits into the memory of its cluster's devices: with options that are chosen,
