@@ -12,8 +12,10 @@
 // sleeps, and moves data only inside of its functions. While messages are
 // pending the thread polls, at first after yielding, later after naps; without
 // any it sleeps longer, but not for ever, since MPI may still have to send what
-// it has buffered. This file is a module of its own (libWhaleMpi.so), which is
-// opened when it is needed: only what uses MPI is linked with it.
+// it has buffered. A mover may still be given up on a thread of its own when
+// the process ends: who calls MPI holds a lock, and finds that it has ended.
+// This file is a module of its own (libWhaleMpi.so), which is opened when it is
+// needed: only what uses MPI is linked with it.
 //
 // Cost: a call of MPI for each message, or each GiB of it. A poll tests all
 // pending messages: quadratic in these where they end one by one. 50 polls
@@ -31,6 +33,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <poll.h>
 #include <sched.h>
 #include <set>
@@ -72,6 +75,18 @@ void check(int error, const char *what) {
     throw Error(std::string("MPI: ") + what + ": " + textOf(error));
 }
 
+class MpiMover;
+/// Of all that call MPI, also to end it.
+std::recursive_mutex library;
+using LibraryLock = std::lock_guard<std::recursive_mutex>;
+/// With the lock: those that have not come to their end, in the order of their
+/// making, which all processes share, and whether MPI has. A thread may look
+/// there until the last.
+std::vector<MpiMover *> &movers = *new std::vector<MpiMover *>;
+bool hasEnded = false;
+
+void endMpi();
+
 /// Starts MPI unless the program has.
 void startMpi() {
   // Ranks may be more than cores.
@@ -86,10 +101,7 @@ void startMpi() {
   } else {
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level),
           "cannot start");
-    std::atexit([] {
-      if (!endsWithoutMpi)
-        MPI_Finalize();
-    });
+    std::atexit(endMpi);
   }
   if (level < MPI_THREAD_SERIALIZED)
     throw Error("MPI was started without MPI_THREAD_SERIALIZED");
@@ -122,6 +134,7 @@ private:
   };
 
   void track(const Call &call, MPI_Request request, int error);
+  void loseAtEnd(int64_t process, int64_t &pending);
 
   MPI_Comm communicator = MPI_COMM_NULL;
   Tag largestTag = 0;
@@ -136,8 +149,18 @@ private:
   std::vector<MPI_Status> statuses;
   /// Polls since a message ended.
   int polls = 0;
-  bool isCancelled = false;
+  bool isCancelled = false, isFlushed = false;
 };
+
+/// When the process ends. The other processes wait for what is flushed.
+void endMpi() {
+  LibraryLock lock(library);
+  for (MpiMover *mover : movers)
+    mover->flush();
+  hasEnded = true;
+  if (!endsWithoutMpi)
+    MPI_Finalize();
+}
 } // namespace
 
 MpiMover::MpiMover(const Exchange &exchange) {
@@ -170,11 +193,17 @@ MpiMover::MpiMover(const Exchange &exchange) {
   event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (event < 0)
     throw Error(std::string("cannot make an eventfd: ") + std::strerror(errno));
+  LibraryLock lock(library);
+  movers.push_back(this);
 }
 
 MpiMover::~MpiMover() {
-  if (!isCancelled && !endsWithoutMpi)
-    MPI_Comm_free(&communicator);
+  {
+    LibraryLock lock(library);
+    std::erase(movers, this);
+    if (!isCancelled && !endsWithoutMpi && !hasEnded)
+      MPI_Comm_free(&communicator);
+  }
   if (event >= 0)
     close(event);
 }
@@ -190,8 +219,16 @@ void MpiMover::track(const Call &call, MPI_Request request, int error) {
   requests.push_back(request);
 }
 
+void MpiMover::loseAtEnd(int64_t process, int64_t &pending) {
+  ++pending;
+  losses[process] = "MPI has ended in this process";
+}
+
 void MpiMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
                     bool isSynchronous, int64_t &pending) {
+  LibraryLock lock(library);
+  if (hasEnded)
+    return loseAtEnd(process, pending);
   auto *start = isSynchronous ? &MPI_Issend : &MPI_Isend;
   const auto *from = static_cast<const char *>(data);
   do {
@@ -207,6 +244,9 @@ void MpiMover::send(int64_t process, Tag tag, const void *data, size_t bytes,
 
 void MpiMover::receive(int64_t process, Tag tag, void *data, size_t bytes,
                        int64_t &pending) {
+  LibraryLock lock(library);
+  if (hasEnded)
+    return loseAtEnd(process, pending);
   auto *to = static_cast<char *>(data);
   do {
     size_t part = std::min(bytes, maxBytes);
@@ -220,6 +260,9 @@ void MpiMover::receive(int64_t process, Tag tag, void *data, size_t bytes,
 }
 
 bool MpiMover::progress() {
+  LibraryLock lock(library);
+  if (hasEnded)
+    return false;
   if (requests.empty()) {
     // It moves what is buffered.
     int flag = 0;
@@ -279,6 +322,10 @@ void MpiMover::wake() {
 }
 
 void MpiMover::flush() {
+  LibraryLock lock(library);
+  if (hasEnded || isFlushed || isCancelled)
+    return;
+  isFlushed = true;
   // What MPI has buffered is sent only inside of its functions.
   MPI_Request request;
   int isDone = MPI_Ibarrier(communicator, &request) != MPI_SUCCESS;
@@ -295,12 +342,14 @@ void MpiMover::flush() {
 
 bool MpiMover::cancel() {
   isCancelled = endsWithoutMpi = true;
+  LibraryLock lock(library);
   // Open MPI cannot cancel sends: they read memory at most.
   for (size_t i = 0; i < requests.size(); ++i)
-    if (calls[i].isReceive)
+    if (calls[i].isReceive && !hasEnded)
       MPI_Cancel(&requests[i]);
   auto end = Clock::now() + cancelLimit;
-  while (std::ranges::any_of(calls, &Call::isReceive) && Clock::now() < end)
+  while (std::ranges::any_of(calls, &Call::isReceive) && !hasEnded &&
+         Clock::now() < end)
     if (!progress())
       usleep(50);
   return calls.empty();
