@@ -388,6 +388,21 @@ def test_other_clusters():
         wh.jit(init, cluster=4, out_like=lowered).lower(KEY)
 
 
+def test_nans_of_what_is_made():
+    def make(key):
+        params, state = init(key)
+        return jax.tree.map(
+            lambda leaf: leaf / jnp.sum(leaf * 0), params
+        ), state
+
+    _, lowered = lowered_step(*LINEAR[:2], 2, **{"zero.level": "v2"})
+    wh.jit(make, out_like=lowered)(KEY)
+    wh.init(wh.Config({"debug_nans": True}))
+    wh.jit(init, out_like=lowered)(KEY)
+    with pytest.raises(FloatingPointError, match="there is a NaN in result"):
+        wh.jit(make, out_like=lowered)(KEY)
+
+
 def test_python_is_not_called():
     def make(key):
         state = init(key)

@@ -43,6 +43,10 @@ def train(model, optimizer, x, *, y):
     return value
 
 
+def evaluate(model, x):
+    return (model(x) ** 2).mean()
+
+
 def values(*modules):
     leaves = jax.tree.leaves(nnx.state(modules))
     return [
@@ -88,6 +92,34 @@ def test_with_scopes_by_names(fake):
     assert not np.array_equal(before, model.back.bias[...])
     text = step.lower(model, optimizer, X, y=Y).as_text()
     assert "whale.scopes = {back = #whale.replicate<devices = 1>}" in text
+
+
+def test_state_lies_where_the_step_has_it():
+    """A step of modules is what others are like, module by module."""
+    wh.init(wh.Config({"zero.level": "v2"}))
+    wh.set_default_strategy(wh.replicate())
+    step = wh.nnx_jit(train, cluster=2, batch_argnums=2, batch_argnames="y")
+    ours, theirs = make(), make()
+    with pytest.raises(ValueError, match="in_like: 'train' has no programs"):
+        wh.nnx_jit(evaluate, in_like=step)(ours[0], X)
+    step(*ours, X, y=Y)
+    nnx.jit(train)(*theirs, X, y=Y)
+    loss = wh.nnx_jit(evaluate, in_like=step, batch_argnums=1)
+    found, expected = loss(ours[0], X), evaluate(theirs[0], X)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    entries = {
+        entry["label"]: (entry["boxes"], entry["view"])
+        for entry in step.last_program().manifest["arguments"]
+    }
+    for entry in loss.last_program().manifest["arguments"]:
+        if entry["batch_dim"] is None and "back" in entry["label"]:
+            assert (entry["boxes"], entry["view"]) in entries.values()
+
+    start = wh.jit(lambda: nnx.split(make())[1], out_like=step)
+    fresh = make()
+    nnx.update(fresh, start())
+    for one, other in zip(values(*fresh), values(*make()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_evaluation_changes_nothing(fake):

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import jax
 from jax._src import config as jax_config
 
-from whale import clusters, compiler, config, strategies
+from whale import clusters, compiler, config, nan_checks, strategies
 from whale.answers import StepAnswers
 from whale.arguments import Argument
 from whale.array import array_class
@@ -193,7 +193,7 @@ class Jit(StepAnswers):
             for known in self._known:
                 if known.is_for(leaves, tree, settings):
                     self._last = known.program
-                    return known.program.run(leaves, tree)
+                    return self._run(known.program, leaves, tree)
         call = self._bind(args, kwargs)
         key = call.key, settings
         program = self._programs.get(key)
@@ -202,7 +202,13 @@ class Jit(StepAnswers):
         self._last = program
         if not self._has_static:
             self._known = [_Known(program, call, settings), *self._known[:3]]
-        return program.run(call.leaves, call.tree)
+        return self._run(program, call.leaves, call.tree)
+
+    def _run(self, program: Program, leaves: list[Any], tree: Any) -> Any:
+        result = program.run(leaves, tree)
+        if self._options.out_like is not None:
+            nan_checks.check_made(program, result)
+        return result
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

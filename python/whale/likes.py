@@ -114,9 +114,10 @@ class Like:
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A top-level argument or result: its place, tree and leaves."""
+    """A top-level argument or result, or the state of a module of one of
+    several: its place, tree and leaves."""
 
-    place: Parameter
+    place: Any
     tree: Any
     leaves: tuple[Leaf, ...]
     # Of the first leaf, among all.
@@ -138,7 +139,7 @@ class Part:
 
 
 def parts_of(
-    trees: Sequence[tuple[Parameter, jax.tree_util.PyTreeDef]],
+    trees: Sequence[tuple[Any, jax.tree_util.PyTreeDef]],
     leaves: Sequence[Leaf],
 ) -> list[Part]:
     """Those that have leaves; the leaves are of all trees in their order."""
@@ -154,6 +155,21 @@ def parts_of(
     return parts
 
 
+def modules_of(
+    tree: jax.tree_util.PyTreeDef,
+) -> list[tuple[Any, jax.tree_util.PyTreeDef]] | None:
+    """The numbers of several modules of flax nnx, and the trees of their
+    states, where a tree is that of all of them, as `nnx.split` and `wh.nnx_jit`
+    make it of a tuple; else None."""
+    data = tree.node_data()
+    if data is None or data[0].__module__.partition(".")[0] != "flax":
+        return None
+    keys, children = data[1], tree.children()
+    if not isinstance(keys, tuple) or keys != tuple(range(len(children))):
+        return None
+    return list(zip(keys, children))
+
+
 def arguments_of(
     in_tree: jax.tree_util.PyTreeDef,
     leaves: Sequence[Leaf],
@@ -162,13 +178,27 @@ def arguments_of(
     """The arguments of a program; `parameters` are those of the leaves, the
     positions of the arguments if left out."""
     args, kwargs = in_tree.children()
-    trees = list(enumerate(args.children()))
-    trees += zip(kwargs.node_data()[1], kwargs.children())
+    trees: list[tuple[Any, jax.tree_util.PyTreeDef]] = []
+    for place, tree in (
+        *enumerate(args.children()),
+        *zip(kwargs.node_data()[1], kwargs.children()),
+    ):
+        modules = modules_of(tree)
+        trees += (
+            [(place, tree)]
+            if modules is None
+            else [((place, number), part) for number, part in modules]
+        )
     parts = parts_of(trees, leaves)
     if parameters is None:
         return parts
     return [
-        dataclasses.replace(part, place=parameters[part.first])
+        dataclasses.replace(
+            part,
+            place=(parameters[part.first], part.place[1])
+            if isinstance(part.place, tuple)
+            else parameters[part.first],
+        )
         for part in parts
     ]
 
@@ -179,6 +209,8 @@ def results_of(
     """All that a function returns, and the elements of a tuple or list."""
     whole = Part(0, out_tree, tuple(leaves), 0)
     whole = parts_of([(0, out_tree)], leaves)[0] if leaves else whole
+    if (modules := modules_of(out_tree)) is not None:
+        return whole, parts_of(modules, leaves)
     data = out_tree.node_data()
     if not data or data[0] not in (tuple, list):
         return whole, [whole] if leaves else []

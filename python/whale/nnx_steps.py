@@ -14,6 +14,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from whale import clusters
 from whale.answers import StepAnswers
 from whale.api import Jit, jit
 from whale.lowering import Lowered
@@ -52,7 +53,7 @@ class NnxJit(StepAnswers):
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         # Says at once what is wrong with the options.
-        jit(function, **options)
+        self._for_options: Jit = jit(function, **options)
         functools.update_wrapper(self, function)
         self._function = function
         self._options = options
@@ -79,6 +80,24 @@ class NnxJit(StepAnswers):
     def last_program(self) -> Program | None:
         """What the last call ran."""
         return None if self._last is None else self._last.last_program()
+
+    def known_program(self) -> Program:
+        """What the last call ran, or was lowered last."""
+        if self._last is not None:
+            return self._last.known_program()
+        name = getattr(self, "__name__", "step")
+        raise ValueError(
+            f"{name!r} has no programs yet, and what state it takes depends on "
+            f"its modules: call it first, or {name}.lower(...)"
+        )
+
+    def cluster_of_programs(self) -> clusters.ClusterLike | None:
+        """What it is compiled for."""
+        return self._for_options.cluster_of_programs()
+
+    def of_name(self, name: str) -> Parameter:
+        """The argument that a name gives."""
+        return self._parameters.of_name(name)
 
     def replace_function(
         self, change: Callable[[Callable[..., Any]], Callable[..., Any]]
