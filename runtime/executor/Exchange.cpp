@@ -15,9 +15,10 @@
 //
 // Cost: each element is copied once where it stays in its process, else as
 // often as the transport does, and once more for each end at which it is
-// packed; what several processes get is packed once. The plans of the last
-// exchanges are kept: the next one of the same layouts makes none. Each GPU of
-// a process makes a plan of its own.
+// packed; what several processes get is packed once. What processes of a host
+// read in each other's memory, the transport does not copy. The plans of the
+// last exchanges are kept: the next one of the same layouts makes none. Each
+// GPU of a process makes a plan of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,6 +83,9 @@ Ranks::exchangePlans(std::span<const ArrayMove> moves, ExchangeWay way) {
   if (way == ExchangeWay::Hosts) {
     for (int64_t rank : map().firstRanks(processes()))
       places.hostOf.push_back(rank < 0 ? 0 : hostOfRank.nodeOf(rank));
+    if (sharedMemory)
+      for (int64_t process = 0; process < processes(); ++process)
+        places.areRead.push_back(sharedMemory->of(process));
     planned.plans.push_back(planExchange(moves, places));
   } else {
     std::iota(places.processOf.begin(), places.processOf.end(), 0);
@@ -123,7 +127,7 @@ public:
   /// `firstRank`: by process of the plan.
   Place(const ExchangePlan &plan, int64_t process,
         std::span<const int64_t> firstRank, ExchangeMemory &memory,
-        std::shared_ptr<Exchanged> exchanged);
+        std::shared_ptr<Exchanged> exchanged, const SharedMemory *shared);
 
   /// What stays here and is for a rank. From the thread of each.
   void copy(int64_t rank) const;
@@ -137,30 +141,39 @@ private:
   char *placeIn(size_t result) const {
     return memory.placeIn(*exchanged->results[result]);
   }
-  std::vector<RankMessage> messagesOf(const RoundSide &side,
-                                      bool isGiven) const;
+  std::vector<RankMessage> messagesOf(const RoundSide &side, bool isGiven);
+  const char *packedAt(const RoundSide &side,
+                       const RoundSide::Packed &piece) const;
 
   const ExchangePlan &plan;
   const int64_t process;
   const std::vector<int64_t> firstRank;
   const std::shared_ptr<Exchanged> exchanged;
+  /// Null where processes read nothing in each other's memory.
+  const SharedMemory *const shared;
   /// What is packed.
   std::shared_ptr<void> given, taken;
+  /// By message of a round, of those that are numbers.
+  std::vector<int64_t> said, told;
 };
 } // namespace
 
 Place::Place(const ExchangePlan &plan, int64_t process,
              std::span<const int64_t> firstRank, ExchangeMemory &memory,
-             std::shared_ptr<Exchanged> exchanged)
+             std::shared_ptr<Exchanged> exchanged, const SharedMemory *shared)
     : memory(memory), plan(plan), process(process),
       firstRank(firstRank.begin(), firstRank.end()),
-      exchanged(std::move(exchanged)) {
+      exchanged(std::move(exchanged)), shared(shared) {
   int64_t givenBytes = 0, takenBytes = 0;
   for (const ExchangeRound &round : plan.rounds) {
     givenBytes = std::max(givenBytes, round.given.packedBytes);
     takenBytes = std::max(takenBytes, round.taken.packedBytes);
+    said.resize(std::max(said.size(), round.given.messages.size()));
+    told.resize(std::max(told.size(), round.taken.messages.size()));
   }
-  if (givenBytes)
+  if (shared && shared->own())
+    given = {std::shared_ptr<void>(), shared->own()};
+  else if (givenBytes)
     given = memory.stage(givenBytes);
   if (takenBytes)
     taken = memory.stage(takenBytes);
@@ -205,31 +218,45 @@ void Place::copy(int64_t rank) const {
 
 /// The messages of a side, of which some are in the memory for packed ones.
 std::vector<RankMessage> Place::messagesOf(const RoundSide &side,
-                                           bool isGiven) const {
+                                           bool isGiven) {
+  using Content = RoundSide::Message::Content;
   auto *packed = static_cast<char *>(isGiven ? given.get() : taken.get());
   std::vector<RankMessage> messages;
-  for (const RoundSide::Message &message : side.messages) {
+  for (size_t i = 0; i < side.messages.size(); ++i) {
+    const RoundSide::Message &message = side.messages[i];
     char *data = packed + message.offset;
-    if (message.piece) {
-      const MovedPiece &piece = plan.pieces[*message.piece];
+    if (message.content == Content::Piece) {
+      const MovedPiece &piece = plan.pieces[message.piece];
       int64_t width = plan.moves[piece.move].elementBytes;
       if (isGiven)
         data =
-            bringFrom({*message.piece, plan.sources.of(piece.move, piece.owner),
+            bringFrom({message.piece, plan.sources.of(piece.move, piece.owner),
                        piece.fromOffset * width, width, message.bytes, 0, 0});
       else
         data = placeIn(plan.results.of(piece.move, piece.receiver)) +
                piece.toOffset * width;
+    } else if (message.content != Content::Packed) {
+      int64_t &number = (isGiven ? said : told)[i];
+      number = message.offset;
+      data = reinterpret_cast<char *>(&number);
     }
     messages.push_back({firstRank[message.process], data, message.bytes});
   }
   return messages;
 }
 
+/// Where what is taken is packed: here, or in the memory of its sender.
+const char *Place::packedAt(const RoundSide &side,
+                            const RoundSide::Packed &piece) const {
+  if (!piece.told)
+    return static_cast<const char *>(taken.get()) + piece.offset;
+  return shared->of(side.messages[*piece.told].process) + told[*piece.told] +
+         piece.offset;
+}
+
 void Place::goRound(Transport &transport, std::atomic<uint64_t> &executed) {
   int64_t self = firstRank[process];
-  auto *out = static_cast<char *>(given.get()),
-       *in = static_cast<char *>(taken.get());
+  auto *out = static_cast<char *>(given.get());
   for (const ExchangeRound &round : plan.rounds) {
     for (const RoundSide::Packed &piece : round.given.packed)
       memory.copy(out + piece.offset, bringFrom(piece), piece.runBytes,
@@ -240,8 +267,9 @@ void Place::goRound(Transport &transport, std::atomic<uint64_t> &executed) {
     for (const auto &[source, count] : round.uses)
       exchanged->giveUp(source, count);
     for (const RoundSide::Packed &piece : round.taken.packed)
-      memory.place(placeIn(piece.shard) + piece.begin, in + piece.offset,
-                   piece.runBytes, plan.loopsOf(piece), piece.elementBytes);
+      memory.place(placeIn(piece.shard) + piece.begin,
+                   packedAt(round.taken, piece), piece.runBytes,
+                   plan.loopsOf(piece), piece.elementBytes);
     ++executed;
   }
   memory.finish();
@@ -305,7 +333,8 @@ std::vector<Ranks::Shards> Ranks::exchange(std::vector<ArrayMove> moves,
     int64_t rank = map().local[i];
     places.push_back(
         std::make_unique<Place>(plans[i], isByGpus ? rank : map().process,
-                                firstRank, exchangeMemory(rank, way), work));
+                                firstRank, exchangeMemory(rank, way), work,
+                                isByGpus ? nullptr : sharedMemory.get()));
   }
   run([&](int64_t rank) {
     try {

@@ -12,6 +12,11 @@
 // is a message of its own: packed where it is strided, else sent from its
 // shard, or received there.
 //
+// Processes that read each other's memory copy what is packed for them from
+// there. It lies in the memory's first half in one round, and in the second one
+// in the next: in each, those that have copied what was packed in the round
+// before say so, so that its half may be packed again after it.
+//
 //===----------------------------------------------------------------------===//
 
 #include "executor/ExchangePlan.h"
@@ -77,10 +82,34 @@ size_t Rounds::place(const MovedPiece &piece, int64_t bytes) {
   return round;
 }
 
+static bool isDense(const Shape &size, const Shape &strides) {
+  int64_t expected = 1;
+  for (size_t d = size.size(); d-- > 0;) {
+    if (size[d] != 1 && strides[d] != expected)
+      return false;
+    expected *= size[d];
+  }
+  return true;
+}
+
+/// How much of a round a piece fills. Where processes read what is packed, it
+/// should come from a cache: half as much goes in a round. A quarter would cost
+/// more than it saves, in rounds. All processes find the same.
+static int64_t weightOf(const MovedPiece &piece,
+                        std::span<const ArrayMove> moves,
+                        const ExchangePlaces &places) {
+  constexpr int64_t roundsOfPacked = 2;
+  int64_t bytes = piece.elements() * moves[piece.move].elementBytes;
+  bool isPacked = !places.areRead.empty() && bytes >= largeBytes &&
+                  !isDense(piece.size, piece.fromStrides) &&
+                  places.hostOf[piece.sender] == places.hostOf[piece.taker];
+  return isPacked ? roundsOfPacked * bytes : bytes;
+}
+
 /// Cuts pieces that are larger than a round.
 static std::vector<MovedPiece> cutLarge(std::vector<MovedPiece> pieces,
                                         std::span<const ArrayMove> moves,
-                                        int64_t roundBytes) {
+                                        const ExchangePlaces &places) {
   std::vector<MovedPiece> result;
   std::ranges::reverse(pieces);
   while (!pieces.empty()) {
@@ -89,7 +118,7 @@ static std::vector<MovedPiece> cutLarge(std::vector<MovedPiece> pieces,
     auto d = std::ranges::find_if(piece.size, [](int64_t n) { return n > 1; }) -
              piece.size.begin();
     if (piece.isLocal() || d == std::ssize(piece.size) ||
-        piece.elements() * moves[piece.move].elementBytes <= roundBytes) {
+        weightOf(piece, moves, places) <= places.roundBytes) {
       result.push_back(std::move(piece));
       continue;
     }
@@ -103,16 +132,6 @@ static std::vector<MovedPiece> cutLarge(std::vector<MovedPiece> pieces,
     pieces.push_back(std::move(piece));
   }
   return result;
-}
-
-static bool isDense(const Shape &size, const Shape &strides) {
-  int64_t expected = 1;
-  for (size_t d = size.size(); d-- > 0;) {
-    if (size[d] != 1 && strides[d] != expected)
-      return false;
-    expected *= size[d];
-  }
-  return true;
 }
 
 /// A piece where it lies in a block, from `offset` on, with the loops that copy
@@ -144,28 +163,54 @@ static PlacedPiece placeResult(ExchangePlan &plan, size_t number) {
                format::denseStrides(piece.size));
 }
 
+static int64_t bytesOf(const ExchangePlan &plan, size_t number) {
+  const MovedPiece &piece = plan.pieces[number];
+  return piece.elements() * plan.moves[piece.move].elementBytes;
+}
+
+/// Whether the taker of a piece reads it in the memory of its sender, if they
+/// do so: where it is packed. To copy it there only for this costs more than to
+/// send it.
+static bool isReadable(const ExchangePlan &plan, size_t number) {
+  const MovedPiece &piece = plan.pieces[number];
+  return bytesOf(plan, number) < largeBytes ||
+         !isDense(piece.size, piece.fromStrides);
+}
+
 namespace {
+using Content = RoundSide::Message::Content;
+
 /// One process's end of the messages of a round: what it gives, or what it
 /// takes.
 class SideBuilder {
 public:
-  SideBuilder(ExchangePlan &plan, RoundSide &side, bool isGiven)
-      : plan(plan), side(side), isGiven(isGiven) {}
+  /// What is given is packed from `begin` on.
+  SideBuilder(ExchangePlan &plan, const ExchangePlaces &places, RoundSide &side,
+              bool isGiven, int64_t begin)
+      : plan(plan), places(places), side(side), isGiven(isGiven) {
+    side.packedBytes = begin;
+  }
 
   /// `numbers`: the pieces of the round, in their order.
   void build(std::span<const size_t> numbers);
+  /// Those that have been told something by the other end in the round before
+  /// have copied it.
+  void addCopied(const RoundSide &before);
 
 private:
-  int64_t bytesOf(size_t number) const {
+  int64_t peerOf(size_t number) const {
     const MovedPiece &piece = plan.pieces[number];
-    return piece.elements() * plan.moves[piece.move].elementBytes;
+    return isGiven ? piece.taker : piece.sender;
   }
   /// What is packed of a piece that is given.
   std::vector<int64_t> contentOf(size_t number) const;
   /// Where the pieces are, one after the other, in the memory for packed ones.
   int64_t pack(std::span<const size_t> numbers);
+  /// The pieces are in the memory of the sender.
+  void read(int64_t process, std::span<const size_t> numbers);
 
   ExchangePlan &plan;
+  const ExchangePlaces &places;
   RoundSide &side;
   const bool isGiven;
   /// Where what is given lies, by what it is.
@@ -201,36 +246,60 @@ int64_t SideBuilder::pack(std::span<const size_t> numbers) {
         isGiven ? placeSource(plan, number,
                               format::denseStrides(plan.pieces[number].size))
                 : placeResult(plan, number);
-    side.packed.push_back({placed, side.packedBytes});
-    side.packedBytes += bytesOf(number);
+    side.packed.push_back({placed, side.packedBytes, std::nullopt});
+    side.packedBytes += bytesOf(plan, number);
   }
   return begin;
 }
 
-void SideBuilder::build(std::span<const size_t> numbers) {
-  std::map<int64_t, std::vector<size_t>> small, large;
-  for (size_t number : numbers) {
-    const MovedPiece &piece = plan.pieces[number];
-    (bytesOf(number) < largeBytes ? small
-                                  : large)[isGiven ? piece.taker : piece.sender]
-        .push_back(number);
+void SideBuilder::read(int64_t process, std::span<const size_t> numbers) {
+  RoundSide::Message message{process, sizeof(int64_t), Content::Place, 0, 0};
+  if (isGiven)
+    message.offset = pack(numbers);
+  int64_t offset = 0;
+  for (size_t number : isGiven ? std::span<const size_t>() : numbers) {
+    side.packed.push_back(
+        {placeResult(plan, number), offset, side.messages.size()});
+    offset += bytesOf(plan, number);
   }
+  side.messages.push_back(message);
+}
+
+void SideBuilder::build(std::span<const size_t> numbers) {
+  std::map<int64_t, std::vector<size_t>> readable, small, large;
+  for (size_t number : numbers) {
+    int64_t peer = peerOf(number);
+    auto &lists = places.isRead(peer) && isReadable(plan, number) ? readable
+                  : bytesOf(plan, number) < largeBytes            ? small
+                                                                  : large;
+    lists[peer].push_back(number);
+  }
+  for (const auto &[process, list] : readable)
+    read(process, list);
   for (const auto &[process, list] : small) {
     int64_t bytes = 0;
     for (size_t number : list)
-      bytes += bytesOf(number);
-    side.messages.push_back({process, bytes, std::nullopt, pack(list)});
+      bytes += bytesOf(plan, number);
+    side.messages.push_back({process, bytes, Content::Packed, 0, pack(list)});
   }
   for (const auto &[process, list] : large)
     for (size_t number : list) {
       const MovedPiece &piece = plan.pieces[number];
-      RoundSide::Message message{process, bytesOf(number), number, 0};
+      RoundSide::Message message{process, bytesOf(plan, number), Content::Piece,
+                                 number, 0};
       if (!isDense(piece.size, isGiven ? piece.fromStrides : piece.toStrides)) {
-        message.piece.reset();
+        message.content = Content::Packed;
         message.offset = pack({&number, 1});
       }
       side.messages.push_back(message);
     }
+}
+
+void SideBuilder::addCopied(const RoundSide &before) {
+  for (const RoundSide::Message &message : before.messages)
+    if (message.content == Content::Place)
+      side.messages.push_back(
+          {message.process, sizeof(int64_t), Content::Copied, 0, 0});
 }
 
 /// Adds a piece that stays in the process.
@@ -254,6 +323,34 @@ countUses(const ExchangePlan &plan, std::span<const size_t> numbers) {
   return {counts.begin(), counts.end()};
 }
 
+namespace {
+/// By number, those of this process: the pieces that it gives, and those that
+/// it takes.
+struct OwnRound {
+  std::vector<size_t> given, taken;
+};
+using OwnRounds = std::map<size_t, OwnRound>;
+} // namespace
+
+static void addRounds(ExchangePlan &plan, const ExchangePlaces &places,
+                      const OwnRounds &own) {
+  bool isAnyRead =
+      std::ranges::find(places.areRead, true) != places.areRead.end();
+  plan.rounds.resize(own.size());
+  ExchangeRound none, *before = &none, *round = plan.rounds.data();
+  for (const auto &[number, pieces] : own) {
+    int64_t begin = isAnyRead && number % 2 ? places.roundBytes : 0;
+    SideBuilder given(plan, places, round->given, /*isGiven=*/true, begin),
+        taken(plan, places, round->taken, /*isGiven=*/false, /*begin=*/0);
+    given.build(pieces.given);
+    taken.build(pieces.taken);
+    given.addCopied(before->taken);
+    taken.addCopied(before->given);
+    round->uses = countUses(plan, pieces.given);
+    before = round++;
+  }
+}
+
 ExchangePlan planExchange(std::span<const ArrayMove> moves,
                           const ExchangePlaces &places) {
   ExchangePlan plan;
@@ -270,10 +367,9 @@ ExchangePlan planExchange(std::span<const ArrayMove> moves,
   for (int64_t process : places.processOf)
     hasRank[process] = true;
   Rounds rounds(places.processes, places.roundBytes);
-  // Of this process, by round: the pieces that it gives, and those it takes.
-  std::map<size_t, std::pair<std::vector<size_t>, std::vector<size_t>>> own;
-  for (MovedPiece &piece : cutLarge(format::exchangeOf(all, places.hostOf),
-                                    moves, places.roundBytes)) {
+  OwnRounds own;
+  for (MovedPiece &piece :
+       cutLarge(format::exchangeOf(all, places.hostOf), moves, places)) {
     bool isGiven = piece.sender == places.process,
          isTaken = piece.taker == places.process;
     size_t number = plan.pieces.size(), round = 0;
@@ -282,28 +378,26 @@ ExchangePlan planExchange(std::span<const ArrayMove> moves,
         throw Error("process " + std::to_string(piece.sender) +
                     " has a part of an array and no rank of the program: "
                     "gather it first");
-      round = rounds.place(piece,
-                           piece.elements() * moves[piece.move].elementBytes);
+      round = rounds.place(piece, weightOf(piece, moves, places));
       if (isGiven)
-        own[round].first.push_back(number);
+        own[round].given.push_back(number);
       if (isTaken)
-        own[round].second.push_back(number);
+        own[round].taken.push_back(number);
     }
     if (!isGiven && !isTaken)
       continue;
     if (isGiven)
       ++plan.uses[plan.sources.of(piece.move, piece.owner)];
+    int64_t peer = isGiven ? piece.taker : piece.sender;
     bool isLocal = piece.isLocal();
     plan.pieces.push_back(std::move(piece));
     if (isLocal)
       addLocal(plan, number);
+    else if (places.isRead(peer) && isReadable(plan, number))
+      // In which it is said to be copied.
+      own.try_emplace(round + 1);
   }
-  for (const auto &[number, pieces] : own) {
-    ExchangeRound &round = plan.rounds.emplace_back();
-    SideBuilder(plan, round.given, /*isGiven=*/true).build(pieces.first);
-    SideBuilder(plan, round.taken, /*isGiven=*/false).build(pieces.second);
-    round.uses = countUses(plan, pieces.first);
-  }
+  addRounds(plan, places, own);
   return plan;
 }
 

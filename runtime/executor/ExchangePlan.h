@@ -49,9 +49,18 @@ struct ExchangePlaces {
   std::vector<int64_t> processOf;
   /// By process.
   std::vector<unsigned> hostOf;
-  /// The most bytes that a process gives, or takes, in a round. By default what
-  /// is packed is one huge page, and stays in the cache until it is sent.
-  int64_t roundBytes = 2 << 20;
+  /// By process: whether it and this one read what is packed for them in each
+  /// other's memory. Empty, in all processes, where none do.
+  std::vector<bool> areRead;
+  bool isRead(int64_t other) const {
+    return !areRead.empty() && areRead[other];
+  }
+  /// The most bytes that a process gives, or takes, in a round.
+  int64_t roundBytes = hostRoundBytes;
+  /// What is packed is one huge page, and stays in the cache until it is sent.
+  static constexpr int64_t hostRoundBytes = 2 << 20;
+  /// What others read of a process lies there for two rounds.
+  static constexpr int64_t readBytes = 2 * hostRoundBytes;
 };
 
 /// A piece of a shard, and how it is copied (CopyBox.h).
@@ -69,20 +78,36 @@ struct PlacedPiece {
 
 /// What this process gives in a round, or what it takes.
 struct RoundSide {
-  /// A piece in the memory for packed ones, and where it begins there.
+  /// A piece in the memory for packed ones, and where it begins there. What is
+  /// read in the memory of the process that has packed it begins so many bytes
+  /// behind what the message of the number `told` says.
   struct Packed : PlacedPiece {
     int64_t offset;
+    std::optional<size_t> told;
   };
-  /// With another process. Either one piece that lies in its shard as one run,
-  /// or what is packed from `offset` on.
+  /// With another process.
   struct Message {
+    enum class Content : uint8_t {
+      /// A piece that lies in its shard as one run.
+      Piece,
+      /// What is packed from `offset` on.
+      Packed,
+      /// The number `offset`: where in the sender's memory the other process
+      /// finds what is packed for it.
+      Place,
+      /// A number, too: that process has copied what it was told of in the
+      /// round before.
+      Copied
+    };
     int64_t process;
     int64_t bytes;
-    std::optional<size_t> piece;
+    Content content;
+    size_t piece;
     int64_t offset;
   };
   std::vector<Packed> packed;
   std::vector<Message> messages;
+  /// Where what is packed ends.
   int64_t packedBytes = 0;
 };
 
@@ -126,9 +151,11 @@ struct ExchangePlan {
 
 /// Plans an exchange for one process: all of them plan the same messages.
 /// Pieces that are large go as messages of their own, the others of two
-/// processes in one; what several get is packed once. Throws Error where a
-/// process that has no rank would have to give something. Cost: that of
-/// exchangeOf.
+/// processes in one; what several get is packed once. Where processes read each
+/// other's memory, they copy what is packed from there, and only other pieces
+/// go as messages; what is packed in a round stays while the next one is
+/// packed, in twice as much memory. Throws Error where a process that has no
+/// rank would have to give something. Cost: that of exchangeOf.
 ExchangePlan planExchange(std::span<const ArrayMove> moves,
                           const ExchangePlaces &places);
 

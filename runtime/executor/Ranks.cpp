@@ -8,9 +8,10 @@
 //
 // In: what ranks are for. Out: those that other programs of the process have,
 // or new ones: hosts are found, the transport between all ranks is made (by
-// default `local` in one process, UCX between several), and GPUs are taken, by
-// their kinds (AssignGpus.h). Processes find the same: each says which of its
-// ranks fit, by a number that counts those that were made together.
+// default `local` in one process, UCX between several), and memory that the
+// processes of a host read; GPUs are taken, by their kinds (AssignGpus.h).
+// Processes find the same: each says which of its ranks fit, by a number that
+// counts those that were made together.
 //
 // Cost: once for each kind of ranks, linear in these. Between processes a few
 // exchanges of texts, each of all with all, in which every process waits for
@@ -167,6 +168,10 @@ Ranks::Ranks(RanksOptions given)
     failureListener =
         job()->onFailure([this](const std::string &what) { stop(what); });
   findGpus();
+  // On an emulated network all that goes between processes takes its time.
+  if (job() && !options.network)
+    sharedMemory = std::make_unique<SharedMemory>(
+        ExchangePlaces::readBytes, exchangeOf("memory of the processes"));
   for (int64_t rank : map().local) {
     ranks[rank].number = nextNumber();
     ranks[rank].context = createCpuContext(options.threadsPerRank);
@@ -181,6 +186,7 @@ Ranks::~Ranks() {
   if (!wasAbandoned)
     return;
   hostTransport.release();
+  sharedMemory.release();
   gpuTransport.release();
   for (const Rank &rank : ranks)
     new std::shared_ptr<Buffer>(rank.arena);

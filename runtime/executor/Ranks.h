@@ -26,6 +26,7 @@
 #include "executor/ExchangePlan.h"
 #include "executor/RankThreads.h"
 #include "executor/StepQueue.h"
+#include "transport/SharedMemory.h"
 #include "transport/nccl/NcclTransport.h"
 #include "whale/Cluster/Topology.h"
 #include "whale/Runtime/Program.h"
@@ -249,6 +250,8 @@ private:
   std::vector<std::shared_ptr<cuda::Gpu>> gpuOfRank;
   std::unique_ptr<NcclTransport> gpuTransport;
   std::unique_ptr<Transport> hostTransport;
+  /// For what exchanges pack; null where nobody else could read it.
+  std::unique_ptr<SharedMemory> sharedMemory;
   std::vector<Rank> ranks;
   struct PlannedExchange {
     ExchangeWay way;

@@ -8,7 +8,9 @@
 //
 // Exchanges of random layouts, planned for each process and carried out by
 // copying messages: both ends must list the same messages, no round may be
-// larger than is said, and each shard must get the elements of its box.
+// larger than is said, and each shard must get the elements of its box. The
+// processes go on in any order, each as far as it is not kept by a message that
+// has not come: what others read in its memory must stay there long enough.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +31,6 @@ using whale::format::denseStrides;
 
 namespace {
 
-constexpr int64_t roundBytes = 8 << 20;
-
 /// The ranks of a layout, among processes.
 std::shared_ptr<const RankMap> mapOf(const Layout &layout, int64_t processes) {
   return std::make_shared<RankMap>(
@@ -40,7 +40,9 @@ std::shared_ptr<const RankMap> mapOf(const Layout &layout, int64_t processes) {
 /// What all processes do.
 class Exchange {
 public:
-  Exchange(std::vector<ArrayMove> moves, int64_t processes)
+  /// Of so many processes in a row, each reads what the others pack for it.
+  Exchange(std::vector<ArrayMove> moves, int64_t processes,
+           int64_t readTogether = 1)
       : moves(std::move(moves)) {
     for (const ArrayMove &move : this->moves) {
       given.push_back(shardsOf(*move.from));
@@ -49,21 +51,39 @@ public:
         shards.emplace_back(box ? box->elements() : 0, -1);
     }
     ExchangePlaces places;
+    roundBytes = places.roundBytes;
     places.processes = processes;
     places.processOf = mapOf(*this->moves[0].to, processes)->processOf;
     places.hostOf.resize(processes);
-    for (; places.process < processes; ++places.process)
+    for (; places.process < processes; ++places.process) {
+      places.areRead.clear();
+      for (int64_t other = 0; readTogether > 1 && other < processes; ++other)
+        places.areRead.push_back(other != places.process &&
+                                 other / readTogether ==
+                                     places.process / readTogether);
       plans.push_back(planExchange(this->moves, places));
+    }
+    at.resize(processes);
+    for (Process &process : at)
+      process.packed.resize(readTogether > 1 ? ExchangePlaces::readBytes
+                                             : roundBytes);
   }
 
-  /// All processes give before one takes: messages of two are in one order.
-  void run() {
-    for (int64_t process = 0; process < std::ssize(plans); ++process)
-      for (const ExchangeRound &round : plans[process].rounds)
-        give(process, round.given);
-    for (int64_t process = 0; process < std::ssize(plans); ++process)
-      for (const ExchangeRound &round : plans[process].rounds)
-        take(process, round.taken);
+  void run(unsigned seed = 0) {
+    std::mt19937 random(seed);
+    for (const ExchangePlan &plan : plans)
+      for (const MovedPiece &piece : plan.pieces)
+        if (&plan - plans.data() == piece.taker && piece.isLocal())
+          copyStrided(to(piece), piece.toStrides, from(piece),
+                      piece.fromStrides, piece.size, 4);
+    std::vector<int64_t> order(plans.size());
+    std::iota(order.begin(), order.end(), 0);
+    do
+      std::ranges::shuffle(order, random);
+    while (std::ranges::any_of(order,
+                               [&](int64_t process) { return goOn(process); }));
+    for (size_t process = 0; process < plans.size(); ++process)
+      EXPECT_EQ(at[process].round, plans[process].rounds.size());
     for (const auto &[pair, list] : onTheirWay)
       EXPECT_TRUE(list.empty());
     for (size_t move = 0; move < moves.size(); ++move)
@@ -82,10 +102,51 @@ public:
     return bytes;
   }
 
+  /// What messages carry of what a process gives.
+  int64_t sentBytesOf(int64_t process) const {
+    int64_t bytes = 0;
+    for (const ExchangeRound &round : plans[process].rounds)
+      for (const RoundSide::Message &message : round.given.messages)
+        bytes += message.bytes;
+    return bytes;
+  }
+
 private:
+  using Content = RoundSide::Message::Content;
+  struct Process {
+    size_t round = 0;
+    bool hasGiven = false;
+    std::vector<char> packed;
+  };
+
+  /// Begins a round of a process, or ends it; false if it cannot yet, or has
+  /// none any more.
+  bool goOn(int64_t process) {
+    Process &self = at[process];
+    if (self.round == plans[process].rounds.size())
+      return false;
+    const ExchangeRound &round = plans[process].rounds[self.round];
+    if (!self.hasGiven) {
+      give(process, round.given);
+      self.hasGiven = true;
+      return true;
+    }
+    std::map<int64_t, int64_t> awaited;
+    for (const RoundSide::Message &message : round.taken.messages)
+      ++awaited[message.process];
+    for (const auto &[peer, count] : awaited)
+      if (std::ssize(onTheirWay[{peer, process}]) < count)
+        return false;
+    take(process, round.taken);
+    self.hasGiven = false;
+    ++self.round;
+    return true;
+  }
+
   void give(int64_t process, const RoundSide &side) {
     const auto &pieces = plans[process].pieces;
-    std::vector<char> packed(side.packedBytes);
+    std::vector<char> &packed = at[process].packed;
+    ASSERT_LE(side.packedBytes, std::ssize(packed));
     for (const RoundSide::Packed &each : side.packed) {
       const MovedPiece &piece = pieces[each.piece];
       copyStrided(packed.data() + each.offset, denseStrides(piece.size),
@@ -93,10 +154,12 @@ private:
     }
     int64_t bytes = 0;
     for (const RoundSide::Message &message : side.messages) {
-      auto *data =
-          message.piece
-              ? reinterpret_cast<const char *>(from(pieces[*message.piece]))
-              : packed.data() + message.offset;
+      auto *data = packed.data() + message.offset;
+      if (message.content == Content::Piece)
+        data = reinterpret_cast<char *>(from(pieces[message.piece]));
+      else if (message.content != Content::Packed)
+        data =
+            const_cast<char *>(reinterpret_cast<const char *>(&message.offset));
       onTheirWay[{process, message.process}].emplace_back(data,
                                                           data + message.bytes);
       bytes += message.bytes;
@@ -107,14 +170,18 @@ private:
   void take(int64_t process, const RoundSide &side) {
     const auto &pieces = plans[process].pieces;
     std::vector<char> packed(side.packedBytes);
+    std::vector<int64_t> numbers;
     int64_t bytes = 0;
     for (const RoundSide::Message &message : side.messages) {
       auto &list = onTheirWay[{message.process, process}];
       ASSERT_FALSE(list.empty());
       ASSERT_EQ(std::ssize(list.front()), message.bytes);
-      auto *data = message.piece
-                       ? reinterpret_cast<char *>(to(pieces[*message.piece]))
-                       : packed.data() + message.offset;
+      int64_t &number = numbers.emplace_back(0);
+      auto *data = packed.data() + message.offset;
+      if (message.content == Content::Piece)
+        data = reinterpret_cast<char *>(to(pieces[message.piece]));
+      else if (message.content != Content::Packed)
+        data = reinterpret_cast<char *>(&number);
       std::memcpy(data, list.front().data(), message.bytes);
       list.pop_front();
       bytes += message.bytes;
@@ -122,13 +189,13 @@ private:
     EXPECT_LE(bytes, roundBytes);
     for (const RoundSide::Packed &each : side.packed) {
       const MovedPiece &piece = pieces[each.piece];
-      copyStrided(to(piece), piece.toStrides, packed.data() + each.offset,
+      const char *data = packed.data();
+      if (each.told)
+        data = at[side.messages[*each.told].process].packed.data() +
+               numbers[*each.told];
+      copyStrided(to(piece), piece.toStrides, data + each.offset,
                   denseStrides(piece.size), piece.size, 4);
     }
-    for (const MovedPiece &piece : pieces)
-      if (piece.isLocal() && piece.taker == process)
-        copyStrided(to(piece), piece.toStrides, from(piece), piece.fromStrides,
-                    piece.size, 4);
   }
 
   int32_t *from(const MovedPiece &piece) {
@@ -141,6 +208,8 @@ private:
   std::vector<ArrayMove> moves;
   std::vector<Shards> given, taken;
   std::vector<ExchangePlan> plans;
+  std::vector<Process> at;
+  int64_t roundBytes = 0;
   /// By sender and taker.
   std::map<std::pair<int64_t, int64_t>, std::deque<std::vector<char>>>
       onTheirWay;
@@ -160,7 +229,8 @@ TEST(ExchangePlan, BringsEachShardItsBox) {
       moves.push_back({4, from, mapOf(*from, processes),
                        randomLayout(random, shape, toRanks)});
     }
-    Exchange(moves, processes).run();
+    for (int64_t readTogether = 1; readTogether <= processes; ++readTogether)
+      Exchange(moves, processes, readTogether).run(seed);
   }
 }
 
@@ -216,6 +286,48 @@ TEST(ExchangePlan, PacksOnceWhatSeveralGet) {
   Exchange exchange(moves, processes);
   for (int64_t process = 0; process < processes; ++process)
     EXPECT_EQ(exchange.packedBytesOf(process), arrays * 8 * 2 * 4);
+  exchange.run();
+}
+
+/// Columns of what each process has go to the next ones, in more rounds than
+/// there is memory for.
+TEST(ExchangePlan, KeepsWhatIsReadUntilItIsCopied) {
+  constexpr int64_t processes = 3, arrays = 6;
+  Shape shape = {1024, 1536};
+  std::vector<ArrayMove> moves;
+  for (int64_t i = 0; i < arrays; ++i) {
+    auto from = std::make_shared<Layout>(Layout{shape, {}});
+    auto to = std::make_shared<Layout>(Layout{shape, {}});
+    for (int64_t rank = 0; rank < processes; ++rank) {
+      bool isHere = rank == i % processes;
+      from->boxes.push_back(isHere ? std::optional(Box::whole(shape))
+                                   : std::nullopt);
+      to->boxes.emplace_back(Box{{0, rank * 512}, {1024, 512}});
+    }
+    moves.push_back({4, from, mapOf(*from, processes), to});
+  }
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    Exchange exchange(moves, processes, /*readTogether=*/processes);
+    // Only numbers go as messages: for half a piece one there, and one back.
+    for (int64_t process = 0; process < processes; ++process) {
+      EXPECT_GT(exchange.roundsOf(process), 3u);
+      EXPECT_EQ(exchange.sentBytesOf(process), 4 * 2 * 2 * 8);
+    }
+    exchange.run(seed);
+  }
+}
+
+/// What is dense where it comes from is not packed.
+TEST(ExchangePlan, SendsWhatIsDense) {
+  Shape shape = {512, 1024};
+  auto from = std::make_shared<Layout>(Layout{shape, {}});
+  auto to = std::make_shared<Layout>(Layout{shape, {}});
+  from->boxes = {Box{{0, 0}, {512, 512}}, Box{{0, 512}, {512, 512}}};
+  to->boxes = {std::nullopt, Box::whole(shape)};
+  Exchange exchange({{4, from, mapOf(*from, 2), to}}, 2, /*readTogether=*/2);
+  EXPECT_EQ(exchange.packedBytesOf(0), 0);
+  EXPECT_EQ(exchange.sentBytesOf(0), 512 * 512 * 4);
+  EXPECT_EQ(exchange.roundsOf(0), 1u);
   exchange.run();
 }
 

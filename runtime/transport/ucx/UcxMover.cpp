@@ -28,6 +28,7 @@
 
 #include "HostId.h"
 #include "transport/SharedFiles.h"
+#include "transport/SharedMemory.h"
 #include "transport/message/Mover.h"
 #include "whale/Runtime/Libraries.h"
 #include "whale/System/FileLimit.h"
@@ -134,7 +135,7 @@ std::vector<bool> whoseMemoryIsReadable(const Exchange &exchange, size_t self) {
   Probe mine = {getpid(), &word, word};
   std::string memory = memoryId();
   std::string bytes(reinterpret_cast<const char *>(&mine), sizeof(mine));
-  std::string isRead;
+  std::vector<bool> isRead;
   for (const std::string &each : exchange(bytes + memory)) {
     Probe probe = {};
     uint64_t found = ~probe.value;
@@ -144,13 +145,10 @@ std::vector<bool> whoseMemoryIsReadable(const Exchange &exchange, size_t self) {
             from = {const_cast<uint64_t *>(probe.address), sizeof(found)};
       process_vm_readv(probe.process, &to, 1, &from, 1, 0);
     }
-    isRead.push_back(found == probe.value ? '+' : '-');
+    isRead.push_back(found == probe.value);
   }
   // Both ends of a connection must find the same.
-  std::vector<bool> both;
-  for (const std::string &each : exchange(isRead))
-    both.push_back(isRead[both.size()] == '+' && each.at(self) == '+');
-  return both;
+  return foundByBoth(exchange, self, isRead);
 }
 
 class UcxMover : public Mover {
