@@ -33,8 +33,8 @@
 #include "whale/System/Error.h"
 #include "whale/System/Json.h"
 #include "whale/Transforms/Attributes.h"
-#include "whale/Transforms/InstructionWork.h"
 #include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/OperationWork.h"
 #include "whale/Transforms/ScopePath.h"
 #include "whale/Transforms/SourceLines.h"
 
@@ -471,7 +471,7 @@ LogicalResult ClassEmitter::instruction(Operation &op, List &list) {
 /// What a reader would not take for its work without being told.
 void ClassEmitter::describeWork(Operation *op,
                                 format::Instruction &instruction) {
-  std::optional<OpCost> work = instructionWork(op, symbols);
+  std::optional<OpCost> work = operationWork(op, &symbols);
   std::optional<OpCost> known =
       workOf(instruction, result.body, &result.kernels);
   if (!work || !known)

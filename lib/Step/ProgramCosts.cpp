@@ -25,6 +25,27 @@ namespace whale {
 
 using format::BufferIndex;
 
+/// Integers of either sign are computed alike, in whole bytes.
+static format::DType storedType(format::DType dtype) {
+  using enum format::DType;
+  switch (dtype) {
+  case I2:
+  case I4:
+  case UI2:
+  case UI4:
+  case UI8:
+    return I8;
+  case UI16:
+    return I16;
+  case UI32:
+    return I32;
+  case UI64:
+    return I64;
+  default:
+    return dtype;
+  }
+}
+
 namespace {
 /// Adds up what an instruction reads and writes.
 class Work {
@@ -43,7 +64,7 @@ public:
   /// Where nothing else is said, the type of the first result is that of the
   /// computation.
   void result(BufferIndex buffer) {
-    cost.dtype = format::name(body.buffers[buffer].dtype);
+    cost.dtype = format::name(storedType(body.buffers[buffer].dtype));
   }
 
   OpCost cost;

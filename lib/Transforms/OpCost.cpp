@@ -21,6 +21,7 @@
 #include "whale/Dialect/Shardy/IR/ShardyOps.h"
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/Attention.h"
+#include "whale/Dialect/Whale/IR/ConvolutionFlops.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
 
@@ -78,19 +79,9 @@ int64_t dotFlops(stablehlo::DotGeneralOp op) {
 }
 
 int64_t convolutionFlops(stablehlo::ConvolutionOp op) {
-  auto kernel = cast<RankedTensorType>(op.getRhs().getType());
-  int64_t outputs = kernel.getDimSize(
-      op.getDimensionNumbers().getKernelOutputFeatureDimension());
-  if (outputs == 0)
-    return 0;
-  int64_t taps = elements(kernel) / outputs;
-  int64_t flops =
-      multiplyCosts(multiplyCosts(2, elements(op.getResult())), taps);
-  // A dilated input is zero in all but one of so many places.
-  if (std::optional<ArrayRef<int64_t>> dilation = op.getLhsDilation())
-    for (int64_t factor : *dilation)
-      flops /= std::max<int64_t>(factor, 1);
-  return flops;
+  return countConvolutionFlops(
+      op.getRhs(), op.getDimensionNumbers().getKernelOutputFeatureDimension(),
+      op.getResult(), op.getLhsDilation().value_or(ArrayRef<int64_t>()));
 }
 
 int64_t windowSize(ArrayRef<int64_t> window) {
@@ -151,6 +142,37 @@ std::optional<int64_t> controlFlowCost(Operation *op, Cost cost) {
   return total;
 }
 
+int64_t sumBytes(ValueRange values) {
+  int64_t bytes = 0;
+  for (Type type : values.getTypes())
+    bytes = addCosts(bytes, getTensorBytes(type));
+  return bytes;
+}
+
+/// Of what reads as much of its first operand as it writes.
+int64_t readBytes(Operation *op) {
+  int64_t written = sumBytes(op->getResults());
+  int64_t first = getTensorBytes(op->getOperand(0).getType());
+  return addCosts(addCosts(written, std::min(first, written)),
+                  sumBytes(op->getOperands().drop_front()));
+}
+
+/// Of what updates its first operands with as much as it reads of the others,
+/// where they are. A splat has no place yet: it is written there before.
+int64_t updateBytes(ValueRange updated, Operation *op) {
+  int64_t read = sumBytes(op->getOperands().drop_front(updated.size()));
+  int64_t bytes = read;
+  for (Value value : updated) {
+    int64_t all = getTensorBytes(value.getType());
+    bytes = addCosts(bytes, multiplyCosts(2, std::min(all, read)));
+    Operation *producer = value.getDefiningOp();
+    if (producer && (producer->hasTrait<OpTrait::ConstantLike>() ||
+                     isa<stablehlo::BroadcastInDimOp>(producer)))
+      bytes = addCosts(bytes, all);
+  }
+  return bytes;
+}
+
 } // namespace
 
 int64_t opFlops(Operation *op) {
@@ -163,6 +185,7 @@ int64_t opFlops(Operation *op) {
       .Case(convolutionFlops)
       .Case(reduceWindowFlops)
       .Case(sortFlops)
+      .Case<MatmulOp, ConvolutionOp>([](auto op) { return op.getFlops(); })
       .Case<AttentionOp, AttentionGradientOp>(
           [](auto op) { return getAttentionFlops(op); })
       .Case([](stablehlo::ReduceOp reduce) {
@@ -203,12 +226,19 @@ int64_t opBytes(Operation *op) {
       isa<stablehlo::OptimizationBarrierOp, stablehlo::ReshapeOp,
           sdy::ShardingConstraintOp>(op))
     return 0;
-  int64_t bytes = 0;
-  for (Type type : op->getOperandTypes())
-    bytes = addCosts(bytes, getTensorBytes(type));
-  for (Type type : op->getResultTypes())
-    bytes = addCosts(bytes, getTensorBytes(type));
-  return bytes;
+  return llvm::TypeSwitch<Operation *, int64_t>(op)
+      .Case<stablehlo::DynamicSliceOp, stablehlo::GatherOp, stablehlo::SliceOp>(
+          [](auto op) { return readBytes(op); })
+      .Case([](stablehlo::DynamicUpdateSliceOp op) {
+        return updateBytes(op->getOperands().take_front(1), op);
+      })
+      .Case([](stablehlo::ScatterOp op) {
+        return updateBytes(op.getInputs(), op);
+      })
+      .Default([](Operation *op) {
+        return addCosts(sumBytes(op->getOperands()),
+                        sumBytes(op->getResults()));
+      });
 }
 
 namespace {

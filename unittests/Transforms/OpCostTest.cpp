@@ -195,6 +195,35 @@ TEST_F(OpCostTest, ElementwiseAndMovement) {
   EXPECT_EQ(opBytes(op), 0);
 }
 
+TEST_F(OpCostTest, PartsOfTensors) {
+  Operation *op = parse(R"(
+    func.func @f(%t: tensor<1000x16xf32>, %i: tensor<8x1xi32>) {
+      %0 = "stablehlo.gather"(%t, %i) <{dimension_numbers = #stablehlo.gather<
+          offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0],
+          index_vector_dim = 1>, slice_sizes = array<i64: 1, 16>}>
+          : (tensor<1000x16xf32>, tensor<8x1xi32>) -> tensor<8x16xf32>
+      return
+    })");
+  EXPECT_EQ(opBytes(op), 4 * (8 + 2 * 8 * 16));
+  auto update = [&](const char *from) {
+    return parse(llvm::formatv(R"(
+    func.func @f(%t: tensor<1000x16xf32>, %u: tensor<8x16xf32>,
+                 %i: tensor<i32>) {{
+      %zero = stablehlo.constant dense<0.0> : tensor<1000x16xf32>
+      %0 = stablehlo.dynamic_update_slice {0}, %u, %i, %i
+          : (tensor<1000x16xf32>, tensor<8x16xf32>, tensor<i32>, tensor<i32>)
+          -> tensor<1000x16xf32>
+      return
+    })",
+                               from)
+                     .str());
+  };
+  int64_t read = 4 * (8 * 16 + 2);
+  EXPECT_EQ(opBytes(update("%t")), 3 * read);
+  // The zeros are written before.
+  EXPECT_EQ(opBytes(update("%zero")), 3 * read + 4 * 1000 * 16);
+}
+
 TEST_F(OpCostTest, Reductions) {
   Operation *op = parse(R"(
     func.func @f(%x: tensor<4x8xf32>, %c: tensor<f32>) {

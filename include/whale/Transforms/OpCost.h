@@ -31,19 +31,13 @@ enum class OpClass;
 /// branch as its most expensive alternative.
 int64_t opFlops(mlir::Operation *op);
 
-/// Bytes that `op` reads and writes: its operands and results, none for
-/// constants and operations that only re-shape; loops and branches as for
-/// `opFlops`.
+/// Bytes that `op` reads and writes: its operands and results, but of a tensor
+/// of which it reads or updates a part, that; none for constants and operations
+/// that only re-shape; loops and branches as for `opFlops`.
 int64_t opBytes(mlir::Operation *op);
 
 /// The class of an operation whose efficiency a device's kind knows.
 OpClass opClassOf(mlir::Operation *op);
-
-/// How many places the window of a convolution has, along these dimensions of
-/// its filter, or the result where these are fewer: of the gradient of a filter
-/// those of the filter.
-double windowPlaces(mlir::Value filter, llvm::ArrayRef<int64_t> filterDims,
-                    mlir::Value result, llvm::ArrayRef<int64_t> resultDims);
 
 /// Seconds of `op` on a device by itself; loops and branches as for `opFlops`.
 /// What is computed element by element, or only moved, becomes part of the

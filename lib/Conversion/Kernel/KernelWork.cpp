@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernel/KernelWork.h"
-#include "Kernel/StoredScalars.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/OperationWork.h"
 
 using namespace mlir;
 using namespace whale;
@@ -66,15 +66,18 @@ static int64_t countBytes(KernelOp kernel, Operation *op) {
 
 void whale::noteWork(KernelOp kernel, Operation *op, int64_t flops) {
   KernelWork work;
-  Type type = op->getNumOperands() ? op->getOperand(0).getType()
-                                   : op->getResult(0).getType();
-  Type element = getElementTypeOrSelf(type);
-  // Integers are stored without their signs.
-  work.add(opClassOf(op),
-           isa<FloatType>(element) ? element : getStorageType(element), flops);
+  work.add(opClassOf(op), getComputedType(op), flops);
   work.note(kernel, countBytes(kernel, op));
 }
 
 void whale::noteWork(KernelOp kernel, Operation *op) {
   noteWork(kernel, op, opFlops(op));
+}
+
+void whale::noteWork(LibraryCallOp call, Operation *op) {
+  Builder b(op->getContext());
+  call->setAttr(kFlopsAttrName, b.getI64IntegerAttr(opFlops(op)));
+  call->setAttr(kBytesAttrName, b.getI64IntegerAttr(opBytes(op)));
+  call->setAttr(kClassAttrName,
+                b.getStringAttr(stringifyOpClass(opClassOf(op))));
 }

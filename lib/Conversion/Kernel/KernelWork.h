@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Notes at kernels what the cost model asks of them: their FLOPs and bytes, the
-// class of these and the type that they are computed in. A kernel is made by
-// who knows what it computes; who prices instructions sees only the kernel.
+// Notes at kernels and calls what the cost model asks of them: their FLOPs and
+// bytes, the class of these and the type that they are computed in. They are
+// made by who knows what they compute; who prices instructions sees only them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,6 +41,8 @@ private:
 /// no more than it has to update it with.
 void noteWork(KernelOp kernel, mlir::Operation *op);
 void noteWork(KernelOp kernel, mlir::Operation *op, int64_t flops);
+/// The same of a call.
+void noteWork(LibraryCallOp call, mlir::Operation *op);
 
 } // namespace whale
 

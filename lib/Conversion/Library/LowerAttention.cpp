@@ -22,6 +22,7 @@
 
 #include "Gpu/AttentionKernels.h"
 #include "Kernel/KernelBuilder.h"
+#include "Kernel/KernelWork.h"
 #include "Library/LowerLinearAlgebra.h"
 #include "Library/TensorView.h"
 
@@ -46,10 +47,7 @@ static LibraryCallOp makeCall(PatternRewriter &rewriter, Operation *op,
       RankedTensorType::get({threads * scratch}, rewriter.getF32Type()));
   auto call =
       LibraryCallOp::create(rewriter, op->getLoc(), types, function, operands);
-  call->setAttr(kFlopsAttrName,
-                rewriter.getI64IntegerAttr(getAttentionFlops(op)));
-  call->setAttr(kClassAttrName,
-                rewriter.getStringAttr(stringifyOpClass(OpClass::Attention)));
+  noteWork(call, op);
   for (NamedAttribute attribute : op->getAttrs()) {
     StringRef name = attribute.getName();
     if (name == "operandSegmentSizes" || name.starts_with("whale."))

@@ -41,6 +41,7 @@
 #include "whale/ProgramFormat/GpuArchitecture.h"
 #include "whale/ProgramFormat/Limits.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/OperationWork.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Library/LowerLinearAlgebra.h"
+#include "Kernel/KernelWork.h"
 #include "whale/Dialect/StableHLO/IR/CustomCalls.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Config.h"
@@ -23,32 +24,6 @@
 
 using namespace mlir;
 using namespace whale;
-
-bool whale::isDefault(std::optional<ArrayAttr> precision) {
-  return !precision || llvm::all_of(*precision, [](Attribute attribute) {
-    return cast<stablehlo::PrecisionAttr>(attribute).getValue() ==
-           stablehlo::Precision::DEFAULT;
-  });
-}
-
-bool whale::mayRoundToTf32(Operation *op) {
-  bool isFloat = llvm::all_of(op->getOperandTypes(), [](Type type) {
-    return getElementTypeOrSelf(type).isF32();
-  });
-  if (!isFloat)
-    return false;
-  std::optional<ArrayAttr> precision;
-  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
-    precision = dot.getPrecisionConfig();
-    if (auto algorithm = dot.getAlgorithm())
-      return algorithm->getLhsPrecisionType().isTF32() &&
-             algorithm->getLhsComponentCount() == 1;
-  } else {
-    precision = cast<stablehlo::ConvolutionOp>(op).getPrecisionConfig();
-  }
-  return isDefault(precision) &&
-         Config(op->getParentOfType<ModuleOp>()).allowsTf32();
-}
 
 /// The type that a routine computes in: f32 for half precision.
 static Type widen(Type type) {
@@ -80,13 +55,14 @@ static Value exchangeLast(OpBuilder &b, Location loc, Value value) {
                                         order);
 }
 
-/// Calls the runtime's `function`. What has `matrixRank` dimensions is passed
-/// in column-major order; nothing is if it is 0.
-static SmallVector<Value> createCall(PatternRewriter &rewriter, Location loc,
+/// Calls the runtime's `function` for `op`. What has `matrixRank` dimensions is
+/// passed in column-major order; nothing is if it is 0.
+static SmallVector<Value> createCall(PatternRewriter &rewriter, Operation *op,
                                      StringRef function,
                                      ArrayRef<NamedAttribute> attributes,
                                      ValueRange operands, TypeRange types,
                                      int64_t matrixRank = 0) {
+  Location loc = op->getLoc();
   auto isMatrix = [&](Type type) {
     return matrixRank >= 2 &&
            cast<RankedTensorType>(type).getRank() == matrixRank;
@@ -105,6 +81,7 @@ static SmallVector<Value> createCall(PatternRewriter &rewriter, Location loc,
     given.push_back(tensor);
   }
   auto call = LibraryCallOp::create(rewriter, loc, given, function, passed);
+  noteWork(call, op);
   for (NamedAttribute attribute : attributes)
     call->setAttr(attribute.getName(), attribute.getValue());
   SmallVector<Value> results;
@@ -143,7 +120,7 @@ struct LowerFft : OpRewritePattern<stablehlo::FftOp> {
     auto type = cast<RankedTensorType>(op.getType());
     StringRef kind = stringifyFftType(op.getFftType());
     Value result =
-        createCall(rewriter, loc, "fft",
+        createCall(rewriter, op, "fft",
                    {rewriter.getNamedAttr("type", rewriter.getStringAttr(kind)),
                     rewriter.getNamedAttr("length", op.getFftLengthAttr())},
                    op->getOperands(), type)
@@ -197,7 +174,7 @@ struct LowerCholesky : OpRewritePattern<stablehlo::CholeskyOp> {
     auto i32 = rewriter.getI32Type();
     auto infoType = RankedTensorType::get(type.getShape().drop_back(2), i32);
     SmallVector<Value> results = createCall(
-        rewriter, loc, "lapack.potrf",
+        rewriter, op, "lapack.potrf",
         rewriter.getNamedAttr(
             "uplo", rewriter.getIntegerAttr(
                         rewriter.getIntegerType(8, /*isSigned=*/false),
@@ -242,7 +219,7 @@ struct LowerTriangularSolve : OpRewritePattern<stablehlo::TriangularSolveOp> {
     rewriter.replaceOp(
         op,
         createCall(
-            rewriter, op.getLoc(), "triangular_solve",
+            rewriter, op, "triangular_solve",
             {flag("left_side", op.getLeftSide()), flag("lower", op.getLower()),
              flag("unit_diagonal", op.getUnitDiagonal()),
              rewriter.getNamedAttr(
@@ -288,8 +265,8 @@ struct LowerLapack : OpRewritePattern<stablehlo::CustomCallOp> {
       std::swap(types[2], types[3]);
     }
     SmallVector<Value> results =
-        createCall(rewriter, op.getLoc(), ("lapack." + *routine).str(),
-                   attributes, op->getOperands(), types, rank);
+        createCall(rewriter, op, ("lapack." + *routine).str(), attributes,
+                   op->getOperands(), types, rank);
     if (isWide)
       std::swap(results[2], results[3]);
     rewriter.replaceOp(op, results);

@@ -14,14 +14,6 @@
 
 namespace whale {
 
-/// Whether GPUs may round the f32 operands of a dot_general or a convolution to
-/// TF32: its algorithm says so, or the module's configuration does for default
-/// precision.
-bool mayRoundToTf32(mlir::Operation *op);
-
-/// Whether the precision is the default one. `precision` may be null.
-bool isDefault(std::optional<mlir::ArrayAttr> precision);
-
 /// fft, cholesky, triangular_solve and the custom calls `lapack_*_ffi` become
 /// whale.library_call.
 void populateLinearAlgebraPatterns(mlir::RewritePatternSet &patterns);

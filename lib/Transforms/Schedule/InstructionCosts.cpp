@@ -14,8 +14,8 @@
 #include "whale/Dialect/Whale/IR/CollectiveKinds.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
-#include "whale/Transforms/InstructionWork.h"
 #include "whale/Transforms/OpCost.h"
+#include "whale/Transforms/OperationWork.h"
 
 #include <map>
 #include <tuple>
@@ -106,7 +106,7 @@ double InstructionCosts::secondsOf(Operation *op) {
     most = std::max(most, secondsOf(region));
   if (op->getNumRegions() > 0)
     return most;
-  std::optional<OpCost> work = instructionWork(op, program.symbols());
+  std::optional<OpCost> work = operationWork(op, &program.symbols());
   return work ? program.getModel().opSeconds(*work, device) : 0;
 }
 

@@ -23,6 +23,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "whale/Cluster/DeviceIds.h"
+#include "whale/Dialect/Whale/IR/ConvolutionFlops.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "llvm/Support/MathExtras.h"
@@ -465,14 +466,25 @@ LogicalResult ConvolutionOp::verify() {
   return success();
 }
 
-int64_t ConvolutionOp::getFlops() {
-  auto kernel = cast<ShapedType>(getRhs().getType());
-  auto output = cast<ShapedType>(getOutput().getType());
-  int64_t features = kernel.getDimSize(getKernelOutputFeatureDimension());
-  if (features == 0)
+int64_t whale::countConvolutionFlops(Value filter, int64_t features,
+                                     Value result,
+                                     ArrayRef<int64_t> lhsDilation) {
+  auto kernel = cast<ShapedType>(filter.getType());
+  int64_t outputs = kernel.getDimSize(features);
+  if (outputs == 0)
     return 0;
-  return countFlops(
-      {2, output.getNumElements(), kernel.getNumElements() / features});
+  int64_t flops =
+      countFlops({2, cast<ShapedType>(result.getType()).getNumElements(),
+                  kernel.getNumElements() / outputs});
+  // A dilated input is zero in all but one of so many places.
+  for (int64_t factor : lhsDilation)
+    flops /= std::max<int64_t>(factor, 1);
+  return flops;
+}
+
+int64_t ConvolutionOp::getFlops() {
+  return countConvolutionFlops(getRhs(), getKernelOutputFeatureDimension(),
+                               getOutput(), getLhsDilation());
 }
 
 //===----------------------------------------------------------------------===//
