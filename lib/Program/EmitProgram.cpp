@@ -28,6 +28,7 @@
 #include "ConstantTable.h"
 #include "ProgramDirectory.h"
 #include "ToFormat.h"
+#include "VerifyPrices.h"
 #include "whale/Cluster/Cluster.h"
 #include "whale/Dialect/Whale/IR/KnownAttributes.h"
 #include "whale/Dialect/Whale/IR/WhaleOffloadOps.h"
@@ -453,7 +454,7 @@ LogicalResult ProgramEmitter::verify() {
   if (!fault)
     fault = format::checkValues(program);
   if (!fault)
-    return success();
+    return verifyPrices(module, classes, program.channels);
   return module.emitError("the compiler has made a wrong program: ")
          << fault->path << ": " << fault->what;
 }

@@ -160,6 +160,7 @@ static Exchange messagesOf(const format::Collective &channel,
     }
   }
   Exchange exchange;
+  exchange.isAllToAll = channel.kind == "all_to_all";
   for (const auto &[ranks, count] : bytes)
     exchange.transfers.push_back({ranks.first, ranks.second, count});
   return exchange;
@@ -173,13 +174,6 @@ static std::optional<Exchange::Kind> kindOf(const format::Collective &channel) {
       {"broadcast", Exchange::Kind::Broadcast}};
   auto it = kinds.find(channel.kind);
   return it == kinds.end() ? std::nullopt : std::optional(it->second);
-}
-
-static bool sends(const format::Collective &channel, int64_t rank) {
-  return std::ranges::any_of(channel.parts,
-                             [&](const format::ChannelPart &part) {
-                               return part.srcShapes.contains(rank);
-                             });
 }
 
 std::vector<Exchange> exchangesOf(const format::Collective &channel) {
@@ -210,7 +204,7 @@ std::vector<Exchange> exchangesOf(const format::Collective &channel) {
     if (*kind == Exchange::Kind::Broadcast)
       if (auto root = std::ranges::find_if(
               exchange.devices,
-              [&](int64_t rank) { return sends(channel, rank); });
+              [&](int64_t rank) { return bytesIn(rank) > 0; });
           root != exchange.devices.end())
         std::rotate(exchange.devices.begin(), root, root + 1);
     for (int64_t rank : exchange.devices)

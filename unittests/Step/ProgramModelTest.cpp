@@ -278,6 +278,11 @@ TEST(ProgramModel, PricesOfChannels) {
   exchanges = exchangesOf(gather);
   EXPECT_EQ(exchanges[0].devices, (std::vector<int64_t>{1, 0}));
   EXPECT_EQ(sentBytes(exchanges[0]), 10);
+  // Rank 0 has a part of it, without elements.
+  gather.parts[0].srcShapes = {{0, {0}}, {1, {5}}};
+  exchanges = exchangesOf(gather);
+  EXPECT_EQ(exchanges[0].devices, (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(sentBytes(exchanges[0]), 10);
 
   format::Collective send;
   send.kind = "send_recv";
@@ -291,6 +296,10 @@ TEST(ProgramModel, PricesOfChannels) {
   ASSERT_EQ(exchanges.size(), 1u);
   ASSERT_EQ(exchanges[0].transfers.size(), 1u);
   EXPECT_EQ(exchanges[0].transfers[0].bytes, 20);
+  EXPECT_FALSE(exchanges[0].isAllToAll);
+  send.kind = "all_to_all";
+  EXPECT_TRUE(exchangesOf(send)[0].isAllToAll);
+  send.kind = "send_recv";
 
   // What two ranks exchange of several parts is one message.
   send.parts.push_back(send.parts.front());

@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The questions of AxisPropagation, asked of the cost model. Propagation runs
-// many times over one program, so answers are kept.
+// The questions of AxisPropagation, asked of the cost model, over links that
+// are assumed where the cluster has none. Propagation runs many times over one
+// program, so answers are kept.
 //
 
 #ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_AXISCOSTS_H
@@ -22,8 +23,7 @@ namespace whale {
 
 class AxisCosts {
 public:
-  /// The cluster must outlive this.
-  explicit AxisCosts(const Cluster &cluster);
+  explicit AxisCosts(const Cluster &given);
 
   /// Seconds of one run of an operation on the first devices along an axis of
   /// the mesh.
@@ -40,14 +40,13 @@ public:
   double repeats(mlir::Operation *op);
 
 private:
-  const Cluster &cluster;
+  Cluster cluster;
   std::unique_ptr<CostModel> model;
   llvm::DenseMap<std::tuple<mlir::Operation *, const Mesh *, unsigned>,
                  AxisWork>
       works;
-  /// Seconds before the first byte, and for each one, by mesh, axis and kind.
-  std::map<std::tuple<const Mesh *, unsigned, Exchange::Kind>,
-           std::pair<double, double>>
+  /// By mesh, axis, kind and bytes.
+  std::map<std::tuple<const Mesh *, unsigned, Exchange::Kind, double>, double>
       exchanges;
   llvm::DenseMap<mlir::Region *, double> regionRepeats;
 };
