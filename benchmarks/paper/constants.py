@@ -8,8 +8,11 @@ all of the papers' runs that are looked at do.
 from __future__ import annotations
 
 import dataclasses
+import pathlib
+import re
 from typing import Any
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA_SHEET = "data sheet"
 GEMM = (
     "baidu-research/DeepBench, results/train: median of 160 products, by class"
@@ -31,6 +34,27 @@ class Number:
     value: Any
     source: str
     is_inferred: bool = False
+
+
+def _model_constant(name: str) -> float:
+    """A constant of the cost model, as its header says it."""
+    header = ROOT / "include" / "whale" / "Step" / "CostModel.h"
+    found = re.search(rf"double {name} = ([^;]+);", header.read_text())
+    assert found, f"{header} has no {name}"
+    return float(found[1])
+
+
+# What the cost model takes for granted of all networks.
+MODEL: dict[str, Number] = {
+    "kMessageGap": Number(
+        _model_constant("kMessageGap"),
+        "part of the latency that each message of an all-to-all takes but the "
+        "first: between 0.01 (215 million messages a second at 0.6 us, "
+        "ConnectX-6's product brief) and 0.7 (4 of 6 us, CM-5 in LogP, "
+        "PPoPP'93), from memory",
+        True,
+    ),
+}
 
 
 def _by_flops(*shares: float) -> list[list[float]]:

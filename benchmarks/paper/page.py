@@ -10,7 +10,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from paper.constants import KINDS, LINKS, NETWORK, TCP_BANDWIDTH, Number
+from paper.constants import (
+    KINDS,
+    LINKS,
+    MODEL,
+    NETWORK,
+    TCP_BANDWIDTH,
+    Number,
+)
 from paper.figures import COUNTS, Numbers
 from paper.rows import (
     BERT,
@@ -192,6 +199,7 @@ def constants_table() -> str:
         rows += _number_rows(kind, numbers)
         rows += _number_rows(f"{kind}, link", LINKS.get(kind, {}))
     rows += _number_rows("network of 50 Gb/s", NETWORK)
+    rows += _number_rows("all networks", MODEL)
     rows += _number_rows("the same by TCP", {"bandwidth": TCP_BANDWIDTH})
     return table(("of", "field", "value", "source"), rows)
 

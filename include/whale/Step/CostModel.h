@@ -51,7 +51,9 @@ struct Transfer {
 
 /// A device posts the messages of an all-to-all one after another. Beside its
 /// bytes, each but the first takes this part of its link's latency: what LogGP
-/// (Alexandrov et al., 1995) calls the gap, of the latency of a network.
+/// (Alexandrov et al., 1995) calls the gap, of the latency of a network. It is
+/// between what network cards can post and what processors have posted
+/// (docs/paper.md, constants), which is no measurement.
 inline constexpr double kMessageGap = 0.1;
 
 /// An exchange within one group of devices.
