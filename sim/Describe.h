@@ -19,6 +19,8 @@ using Json = nlohmann::ordered_json;
 /// Lists of `what` and `seconds`, and of `what` and `step_time_s`.
 Json describePath(const Simulation &simulation);
 Json describeChanges(const Simulation &simulation);
+/// A list as docs/simulator.md has it.
+Json describeTaskGraphUses(const Simulation &simulation);
 
 } // namespace whale::sim
 

@@ -29,6 +29,23 @@ Json describeChanges(const Simulation &simulation) {
   return changes;
 }
 
+Json describeTaskGraphUses(const Simulation &simulation) {
+  Json graphs = Json::array();
+  for (const TaskGraphUse &use : simulation.taskGraphs) {
+    Json shares = Json::array();
+    for (const RankShare &each : use.shares)
+      shares.push_back({{"ranks", each.ranks}, {"share", each.share}});
+    graphs.push_back({{"name", use.name},
+                      {"flops", use.flops},
+                      {"bytes", use.bytes},
+                      {"compute_s", use.computeSeconds},
+                      {"communication_bytes", use.sentBytes},
+                      {"exposed_s", use.exposedSeconds},
+                      {"shares", std::move(shares)}});
+  }
+  return graphs;
+}
+
 static const char *nameOf(CollectiveRule rule) {
   return rule == CollectiveRule::Own ? "own" : "nccl";
 }
@@ -94,6 +111,7 @@ std::string toJson(const Simulation &simulation) {
                {"collectives", std::move(collectives)},
                {"critical_path", describePath(simulation)},
                {"changes", describeChanges(simulation)},
+               {"task_graphs", describeTaskGraphUses(simulation)},
                {"devices", std::move(devices)},
                {"memory_over_time", std::move(memory)}};
   return system::printJson(root, 1) + "\n";
@@ -131,6 +149,32 @@ static std::string describeChoices(const CollectiveTimes &times) {
 /// Of the critical path, in text.
 static constexpr size_t mostShares = 8;
 
+/// A row for each TaskGraph.
+static std::string taskGraphTable(const Simulation &simulation) {
+  double seconds = simulation.step.seconds;
+  std::vector<std::vector<std::string>> rows = {
+      {"task graph", "devices", "of it each", "FLOPs", "reads and writes",
+       "computes", "sent by all", "exposed"}};
+  for (const TaskGraphUse &use : simulation.taskGraphs) {
+    std::vector<int64_t> devices;
+    double least = 1, most = 0;
+    for (const RankShare &each : use.shares) {
+      devices.insert(devices.end(), each.ranks.begin(), each.ranks.end());
+      least = std::min(least, each.share);
+      most = std::max(most, each.share);
+    }
+    std::ranges::sort(devices);
+    std::string share = percent(most, 1);
+    if (percent(least, 1) != share)
+      share = percent(least, 1) + " to " + share;
+    rows.push_back(
+        {use.name, describeRanges(devices), share, withPrefix(use.flops, ""),
+         describeBytes(use.bytes), percent(use.computeSeconds, seconds),
+         describeBytes(use.sentBytes), percent(use.exposedSeconds, seconds)});
+  }
+  return alignColumns(std::move(rows));
+}
+
 std::string toText(const Simulation &simulation) {
   const ModelledStep &step = simulation.step;
   std::string text = "a step takes " + describeSeconds(step.seconds);
@@ -163,6 +207,8 @@ std::string toText(const Simulation &simulation) {
                       describeChoices(times)});
     text += "\n" + alignColumns(std::move(rows));
   }
+  if (!simulation.taskGraphs.empty())
+    text += "\n" + taskGraphTable(simulation);
   rows = {{"critical path", "of the step"}};
   for (const PathShare &share : simulation.criticalPath)
     if (rows.size() <= mostShares)

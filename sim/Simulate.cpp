@@ -217,6 +217,7 @@ Simulation simulate(const LoadedProgram &program, const Cluster &cluster,
   }
   addCollectives(result);
   result.criticalPath = PathShares(result).find();
+  result.taskGraphs = describeTaskGraphs(result);
   double idle = 0;
   for (const ModelledRanks &ranks : result.step.ranks)
     idle += ranks.idleSeconds * static_cast<double>(ranks.ranks.size());

@@ -57,6 +57,28 @@ struct PathShare {
   double seconds = 0;
 };
 
+/// What each of these ranks, which do the same, does of a TaskGraph.
+struct RankShare {
+  std::vector<int64_t> ranks;
+  double flops = 0, bytes = 0;
+  /// Of the whole: of its FLOPs, or of its bytes if it has none.
+  double share = 0;
+};
+
+/// What a step does for a TaskGraph.
+struct TaskGraphUse {
+  std::string name;
+  std::vector<RankShare> shares;
+  /// Of all ranks.
+  double flops = 0, bytes = 0;
+  /// Of the rank that computes longest for it, without what delays it.
+  double computeSeconds = 0;
+  /// That all ranks send together for it.
+  double sentBytes = 0;
+  /// For which a rank waits for its transfers, at most.
+  double exposedSeconds = 0;
+};
+
 /// What the cluster could have, and the seconds that a step would take then.
 struct Change {
   std::string what;
@@ -76,6 +98,7 @@ struct Simulation {
   std::map<std::string, CollectiveTimes> collectives;
   /// The largest first.
   std::vector<PathShare> criticalPath;
+  std::vector<TaskGraphUse> taskGraphs;
   /// What findChanges says, where that was asked for.
   std::vector<Change> changes;
   /// The part of the time of all ranks in which they neither compute nor
@@ -100,6 +123,9 @@ std::vector<MemoryPoint> memoryOverTime(const Simulation &simulation,
 
 /// The three changes that would help most, each simulated by itself.
 std::vector<Change> findChanges(const Simulation &simulation);
+
+/// By TaskGraph of the program; none that nothing is done for.
+std::vector<TaskGraphUse> describeTaskGraphs(const Simulation &simulation);
 
 /// Throws system::Error where the program does not fit the cluster.
 Simulation simulate(const LoadedProgram &program, const Cluster &cluster,

@@ -100,6 +100,23 @@ def check_nccl(path, own):
         ), (kind, times)
 
 
+def check_task_graphs(found, program):
+    """All that they do is done by somebody, and is what the plan says."""
+    planned = {}
+    for graph in program.manifest["plan"]["task_graphs"]:
+        name = graph["name"]
+        planned[name] = planned.get(name, 0) + graph["flops"]
+    uses = found["task_graphs"]
+    assert {use["name"] for use in uses} <= planned.keys(), (uses, planned)
+    for use in uses:
+        done = sum(each["share"] * len(each["ranks"]) for each in use["shares"])
+        assert np.isclose(done, 1), use
+        assert use["compute_s"] <= found["step_time_s"], use
+    sent = sum(use["communication_bytes"] for use in uses)
+    assert 0 < sent <= found["communication_bytes"], uses
+    return {use["name"]: use for use in uses}
+
+
 def check(name, loss, folder, **config):
     wh.init(wh.Config(config))
     params = [np.eye(WIDTH, dtype=np.float32)] * LAYERS
@@ -127,6 +144,12 @@ def check(name, loss, folder, **config):
         times = [seconds for seconds, _ in rows["points"]]
         assert times == sorted(times) and times[-1] <= found["step_time_s"]
     check_nccl(path, found)
+    uses = check_task_graphs(found, program)
+    if name == "staged":
+        ranks = [use["shares"][0]["ranks"] for use in uses.values()]
+        assert sorted(ranks) == [[0], [1], [2], [3]], uses
+        # Activations and their gradients travel between neighbours.
+        assert all(use["communication_bytes"] > 0 for use in uses.values())
     program(params, x)
     sent = sum(
         each["bytes_sent"]
