@@ -57,13 +57,14 @@ LogicalResult verifyPrices(
   cluster = withAssumedLinks(std::move(cluster));
   auto own = createRooflineModel(cluster, CollectiveRule::Own);
   auto nccl = createRooflineModel(cluster, CollectiveRule::Nccl);
-  llvm::DenseSet<int64_t> seen;
+  // Channels that move the same share a description.
+  llvm::DenseSet<const format::Collective *> seen;
   for (ScheduleOp schedule : classes) {
     WalkResult result = schedule.walk([&](CollectiveOp op) {
       auto channel = channels.find(op.getChannel());
       if (isHostCopy(op) || channel == channels.end() ||
           channel->second->parts.size() != 1 ||
-          !seen.insert(op.getChannel()).second)
+          !seen.insert(channel->second.get()).second)
         return WalkResult::advance();
       for (const CostModel *model : {own.get(), nccl.get()})
         if (failed(verifyPrice(op, *channel->second, *model, topology)))
