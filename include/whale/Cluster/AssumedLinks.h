@@ -6,11 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step over links that a cluster file leaves out takes as long as without
-// transfers, which is the best that can be said of it. But whoever chooses
-// between steps must not take transfers for free: of two that compute alike the
-// one that moves less is chosen. For this, and only for this, such links are
-// what they are between threads of one processor.
+// Transfers over links that a cluster file leaves out are free, whatever they
+// move. Where prices are compared, such links are what they are between threads
+// of one processor.
 //
 //===----------------------------------------------------------------------===//
 

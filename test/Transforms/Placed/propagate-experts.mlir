@@ -1,12 +1,10 @@
-// RUN: echo '{"nodes": [{"devices": [{"kind": "cpu", "count": 4}], "link": {"bandwidth": 1e9, "latency": 1e-6}}]}' > %t.json
-// RUN: whale-opt %s --whale-load-cluster=file=%t.json --whale-assign-devices \
+// RUN: whale-opt %s --whale-load-cluster=ranks=4 --whale-assign-devices \
 // RUN:   --whale-propagate --whale-insert-reshards --whale-partition \
 // RUN:   | FileCheck %s
 
 // Tokens are dispatched in groups, shared out with the mini-batch; experts are
 // split. Tokens travel to their experts and back, and so do their gradients:
-// each time an all-to-all, and nothing is gathered: over links whose latency is
-// less than what the bytes take.
+// each time an all-to-all, and nothing is gathered.
 
 // CHECK-LABEL: whale.schedule {{.*}}@rank_class_0
 // CHECK-SAME: %arg0: tensor<1x6x10xf32>

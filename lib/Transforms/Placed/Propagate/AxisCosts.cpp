@@ -8,7 +8,6 @@
 
 #include "AxisCosts.h"
 
-#include "whale/Cluster/AssumedLinks.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Transforms/OpCost.h"
@@ -18,21 +17,19 @@ namespace hlo = mlir::stablehlo;
 
 namespace whale {
 
+/// Where links are free, bytes still have to be copied: seconds for each.
+static constexpr double copySeconds = 1e-10;
+
+/// And devices have to wait for one another: seconds for each beyond the first.
+/// A sum of a few numbers takes two threads so long on two cores.
+static constexpr double meetingSeconds = 2e-5;
+
 /// Between nodes each byte is taken to cross once for a node: all-reduces are
 /// divided so, and a layout that is cheap with other collectives divided alike
-/// also needs less memory than one that avoids them. Where no link is known,
-/// nothing is divided.
-static CollectiveRule ruleFor(const Cluster &cluster) {
-  bool isFree = cluster.network == Link() &&
-                llvm::all_of(cluster.nodes, [](const NodeGroup &node) {
-                  return node.link == Link();
-                });
-  return isFree ? CollectiveRule::Own : CollectiveRule::Nccl;
-}
-
-AxisCosts::AxisCosts(const Cluster &given)
-    : cluster(withAssumedLinks(given)),
-      model(createRooflineModel(cluster, ruleFor(given))) {}
+/// also needs less memory than one that avoids them.
+AxisCosts::AxisCosts(const Cluster &cluster)
+    : cluster(cluster),
+      model(createRooflineModel(cluster, CollectiveRule::Nccl)) {}
 
 AxisWork AxisCosts::work(Operation *op, const Mesh &mesh, unsigned axis) {
   auto [it, isNew] = works.try_emplace({op, &mesh, axis});
@@ -67,13 +64,36 @@ static Exchange makeExchange(Exchange::Kind kind, double bytes,
   return exchange;
 }
 
+/// The bytes that a device cannot do without receiving.
+static double leastBytes(Exchange::Kind kind, double bytes, double parts) {
+  double others = bytes * (parts - 1) / parts;
+  if (kind == Exchange::Kind::AllReduce)
+    return 2 * others;
+  return kind == Exchange::Kind::AllToAll ? others / parts : others;
+}
+
 double AxisCosts::exchange(Exchange::Kind kind, double bytes, const Mesh &mesh,
                            unsigned axis) {
-  auto [it, isNew] = exchanges.try_emplace({&mesh, axis, kind, bytes});
-  if (isNew)
-    it->second = model->exchangeSeconds(
-        makeExchange(kind, bytes, mesh.getDevices(axis)));
-  return it->second;
+  std::vector<DeviceId> group = mesh.getDevices(axis);
+  if (group.size() < 2)
+    return 0;
+  auto [it, isNew] = exchanges.try_emplace({&mesh, axis, kind});
+  auto &[latency, perByte] = it->second;
+  if (isNew) {
+    // The model is linear in the size.
+    constexpr double probe = 1e6;
+    double once = model->exchangeSeconds(makeExchange(kind, probe, group));
+    double twice = model->exchangeSeconds(makeExchange(kind, 2 * probe, group));
+    perByte = (twice - once) / probe;
+    latency = once - perByte * probe;
+    // Less is what rounding leaves of none.
+    if (latency < 1e-9)
+      latency = double(group.size() - 1) * meetingSeconds;
+  }
+  if (perByte == 0)
+    return latency +
+           leastBytes(kind, bytes, double(group.size())) * copySeconds;
+  return latency + perByte * bytes;
 }
 
 double AxisCosts::halo(double partBytes, double haloBytes, const Mesh &mesh,

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The questions of AxisPropagation, asked of the cost model, over links that
-// are assumed where the cluster has none. Propagation runs many times over one
-// program, so answers are kept.
+// The questions of AxisPropagation, asked of the cost model. Propagation runs
+// many times over one program, so answers are kept.
 //
 
 #ifndef WHALE_LIB_TRANSFORMS_PLACED_PROPAGATE_AXISCOSTS_H
@@ -23,7 +22,8 @@ namespace whale {
 
 class AxisCosts {
 public:
-  explicit AxisCosts(const Cluster &given);
+  /// The cluster must outlive this.
+  explicit AxisCosts(const Cluster &cluster);
 
   /// Seconds of one run of an operation on the first devices along an axis of
   /// the mesh.
@@ -40,13 +40,14 @@ public:
   double repeats(mlir::Operation *op);
 
 private:
-  Cluster cluster;
+  const Cluster &cluster;
   std::unique_ptr<CostModel> model;
   llvm::DenseMap<std::tuple<mlir::Operation *, const Mesh *, unsigned>,
                  AxisWork>
       works;
-  /// By mesh, axis, kind and bytes.
-  std::map<std::tuple<const Mesh *, unsigned, Exchange::Kind, double>, double>
+  /// Seconds before the first byte, and for each one, by mesh, axis and kind.
+  std::map<std::tuple<const Mesh *, unsigned, Exchange::Kind>,
+           std::pair<double, double>>
       exchanges;
   llvm::DenseMap<mlir::Region *, double> regionRepeats;
 };
