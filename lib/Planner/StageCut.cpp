@@ -84,7 +84,8 @@ private:
     return cuts;
   }
   bool counts(size_t first, size_t last) const {
-    return loads.isEnough(positions[first], positions[last]);
+    return loads.isEnough(positions[first], positions[last], problem.leastShare,
+                          problem.stages.size());
   }
   StagePart partOf(size_t stage, size_t first, size_t last) const {
     return loads.partOf(stage, positions[first], positions[last],
@@ -358,7 +359,7 @@ whale::cutStages(const CutProblem &problem) {
   std::vector<int64_t> positions = cutPositions(problem, loads);
   Cutter cutter(problem, loads, positions);
   std::optional<Cuts> best = cutter.findBest();
-  if (!best && problem.leastSeconds > 0)
+  if (!best && problem.leastShare > 0)
     return fail("no cut into " + llvm::Twine(count) +
                 " task graphs gives each of them enough to do");
   if (!best) {
@@ -385,16 +386,14 @@ whale::cutStages(const CutProblem &problem) {
   }
 }
 
-int64_t whale::mostStagesOf(const CutProblem &problem, int64_t wanted,
-                            double share) {
+int64_t whale::mostStagesOf(const CutProblem &problem, double share) {
   CutLoads loads(problem);
   int64_t units = problem.units.size();
-  for (int64_t count = wanted; count > 1; --count) {
-    double least = share * loads.fusedBefore(units) / double(count);
-    int64_t begin = 0, made = 0;
+  for (size_t count = problem.stages.size(); count > 1; --count) {
+    int64_t begin = 0;
+    size_t made = 0;
     for (int64_t end = 1; end <= units; ++end)
-      if (loads.countBefore(end) > loads.countBefore(begin) &&
-          loads.fusedBefore(end) - loads.fusedBefore(begin) >= least) {
+      if (loads.isEnough(begin, end, share, count)) {
         begin = end;
         ++made;
       }

@@ -108,15 +108,16 @@ public:
   }
   /// The number of units that count before a unit.
   int64_t countBefore(int64_t unit) const { return counts[unit]; }
-  /// Whether units have enough to do for a stage.
-  bool isEnough(int64_t begin, int64_t end) const {
-    return counts[end] > counts[begin] &&
-           fused[end] - fused[begin] >= problem.leastSeconds;
+  /// Whether units have enough to do for one of `stages` stages: a part of
+  /// `share` of an even cut's fused seconds and FLOPs.
+  bool isEnough(int64_t begin, int64_t end, double share, size_t stages) const {
+    auto has = [&](llvm::ArrayRef<double> sums) {
+      return sums[end] - sums[begin] >= share * sums.back() / double(stages);
+    };
+    return counts[end] > counts[begin] && has(fused) && has(flops);
   }
   /// Seconds of all units before a unit, on a device of the first class.
   double secondsBefore(int64_t unit) const { return seconds[0][unit]; }
-  /// Of these what is left when operations have become kernels.
-  double fusedBefore(int64_t unit) const { return fused[unit]; }
   /// The fraction of the units' work that all devices of a stage do in a
   /// second.
   double rateOf(size_t stage, int64_t begin, int64_t end) const;

@@ -76,9 +76,9 @@ TEST(StageCut, EveryStageHasEnoughToDo) {
   // The fastest cut leaves a scalar to the last stage.
   CutProblem problem = chain({8, 8, 1e-6}, {1, 1, 1});
   EXPECT_EQ(begins(problem), (Cuts{0, 1, 2}));
-  EXPECT_EQ(mostStagesOf(problem, 3, 0.1), 2);
-  EXPECT_EQ(mostStagesOf(problem, 3, 0), 3);
-  problem.leastSeconds = 1;
+  EXPECT_EQ(mostStagesOf(problem, 0.1), 2);
+  EXPECT_EQ(mostStagesOf(problem, 0), 3);
+  problem.leastShare = 0.1;
   EXPECT_EQ(errorOf(problem), "no cut into 3 task graphs gives each of them "
                               "enough to do");
   problem.stages.pop_back();
@@ -88,15 +88,23 @@ TEST(StageCut, EveryStageHasEnoughToDo) {
   problem.values.push_back({1, {2}, 100});
   problem.stages[1].secondsPerByte = 1;
   EXPECT_EQ(begins(problem), (Cuts{0, 1}));
-  problem.leastSeconds = 0.4;
+  problem.leastShare = 0.1;
   EXPECT_EQ(begins(problem), (Cuts{0, 2}));
   // Nothing is left of the last one as it is fused with the one before.
   problem = chain({8, 8, 8}, {1, 1, 1});
   problem.units.back().fusedSeconds = 0.01;
   EXPECT_EQ(begins(problem), (Cuts{0, 1, 2}));
-  EXPECT_EQ(mostStagesOf(problem, 3, 0.1), 2);
+  EXPECT_EQ(mostStagesOf(problem, 0.1), 2);
+  problem.leastShare = 0.1;
   problem.stages.pop_back();
-  problem.leastSeconds = 0.8;
+  EXPECT_EQ(begins(problem), (Cuts{0, 1}));
+  // The last one moves much, but computes nearly nothing.
+  problem = chain({8, 8, 8}, {1, 1, 1});
+  problem.units.back().flops = 0.01;
+  EXPECT_EQ(begins(problem), (Cuts{0, 1, 2}));
+  EXPECT_EQ(mostStagesOf(problem, 0.1), 2);
+  problem.leastShare = 0.1;
+  problem.stages.pop_back();
   EXPECT_EQ(begins(problem), (Cuts{0, 1}));
 }
 

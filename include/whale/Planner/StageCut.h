@@ -81,9 +81,10 @@ struct CutProblem {
   /// In the order of the pipeline.
   std::vector<CutStage> stages;
   int64_t microBatches = 1;
-  /// The least fused seconds of a stage's units: with less to do, it is not
-  /// worth its devices.
-  double leastSeconds = 0;
+  /// The least part that each stage has of what an even cut would give it, both
+  /// of the fused seconds and of the FLOPs: with less to do, it is not worth
+  /// its devices.
+  double leastShare = 0;
 };
 
 /// One stage of the result.
@@ -124,9 +125,9 @@ llvm::Expected<std::vector<StageLoad>> cutStages(const CutProblem &problem);
 std::vector<StageLoad> loadsOfCut(const CutProblem &problem,
                                   llvm::ArrayRef<int64_t> begins);
 
-/// Returns the most stages, at most `wanted`, that can have all a part of
-/// `share` of the fused seconds that an even cut into as many would give them.
-int64_t mostStagesOf(const CutProblem &problem, int64_t wanted, double share);
+/// Returns the most stages, at most as many as the problem has, that can all
+/// have a part of `share` of what an even cut into as many would give them.
+int64_t mostStagesOf(const CutProblem &problem, double share);
 
 /// Returns the memory that each device needs with these stages, in the order of
 /// device ids.

@@ -171,10 +171,8 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     std::vector<StageLoad> loads;
   };
 
-  /// With less of the time that an even cut would give it, what a stage sends
-  /// and waits takes longer than it saves, and its devices are better used by
-  /// the others. Of the time as kernels are fused, as what is computed element
-  /// by element takes next to none beside a product.
+  /// With less of what an even cut would give it, what a stage sends and waits
+  /// takes longer than it saves, and its devices are better used by the others.
   static constexpr double kUsefulShare = 0.1;
 
   /// What is not cut automatically has no cut that a plan could give.
@@ -265,8 +263,8 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         cutInto(units, cluster, areDevicesGiven ? count : stages, 0);
     if (!any || areDevicesGiven)
       return any;
-    for (int64_t fewer = mostStagesOf(any->problem, stages, kUsefulShare);
-         fewer > 0; --fewer) {
+    for (int64_t fewer = mostStagesOf(any->problem, kUsefulShare); fewer > 0;
+         --fewer) {
       llvm::Expected<Cut> useful = cutInto(units, cluster, fewer, kUsefulShare);
       if (!useful) {
         consumeError(useful.takeError());
@@ -284,9 +282,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     llvm::Expected<Cut> cut = prepareCut(units, cluster, stages);
     if (!cut)
       return cut;
-    for (const CutUnit &unit : cut->problem.units)
-      cut->problem.leastSeconds +=
-          leastShare * unit.fusedSeconds / double(stages);
+    cut->problem.leastShare = leastShare;
     llvm::Expected<std::vector<StageLoad>> loads = cutStages(cut->problem);
     if (!loads)
       return loads.takeError();
