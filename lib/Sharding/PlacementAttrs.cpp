@@ -91,6 +91,11 @@ Operation *findProducer(Value value) {
   }
 }
 
+Location getProducerLoc(Value value) {
+  Operation *producer = findProducer(value);
+  return producer ? producer->getLoc() : value.getLoc();
+}
+
 static PlacementAttr getElement(Operation *op, StringRef name, unsigned index) {
   auto list = op->getAttrOfType<ArrayAttr>(name);
   if (!list || index >= list.size())

@@ -58,6 +58,10 @@ int64_t getBytesOn(mlir::Value value, DeviceId device);
 /// micro-batches; null for an argument.
 mlir::Operation *findProducer(mlir::Value value);
 
+/// The location of that operation, or of the argument: task graphs and
+/// micro-batches have many lines, and their own is that of one of them.
+mlir::Location getProducerLoc(mlir::Value value);
+
 /// Whether the operation's regions hold values that have a place.
 bool hasPlacedRegions(mlir::Operation *op);
 

@@ -41,7 +41,7 @@ namespace whale {
 namespace {
 
 /// An all-reduce that may be joined with others.
-struct Candidate {
+struct BucketCandidate {
   /// In each class that takes part, with the number of the class.
   SmallVector<std::pair<size_t, AllReduceOp>> uses;
   int64_t bytes = 0;
@@ -76,7 +76,7 @@ private:
   void collect(size_t number);
   const ReductionKind *kindOf(AllReduceOp op);
   size_t numberOf(const ReductionKind &kind);
-  void join(ArrayRef<Candidate *> members);
+  void join(ArrayRef<BucketCandidate *> members);
   void join(ArrayRef<AllReduceOp> ordered, AllReduceOp first, AllReduceOp last,
             const Step &step);
 
@@ -90,7 +90,7 @@ private:
   SmallVector<const ReductionKind *> kinds;
   /// By channel, in the order in which they are reached; null where one is no
   /// candidate.
-  llvm::MapVector<uint64_t, std::unique_ptr<Candidate>> candidates;
+  llvm::MapVector<uint64_t, std::unique_ptr<BucketCandidate>> candidates;
 };
 
 } // namespace
@@ -179,14 +179,14 @@ void Bucketer::collect(size_t number) {
       continue;
     auto [it, isNew] = candidates.try_emplace(reduction.getChannel());
     if (isNew) {
-      it->second = std::make_unique<Candidate>();
+      it->second = std::make_unique<BucketCandidate>();
       it->second->bytes = getTensorBytes(reduction->getResult(0).getType());
       it->second->elements = found->groups.elements;
       it->second->key.push_back(int64_t(*kind));
     }
     if (!it->second)
       continue;
-    Candidate &candidate = *it->second;
+    BucketCandidate &candidate = *it->second;
     // Micro-batches use a channel once each.
     if (!candidate.uses.empty() && candidate.uses.back().first == number) {
       it->second.reset();
@@ -198,7 +198,8 @@ void Bucketer::collect(size_t number) {
 }
 
 /// Whether in all classes nothing uses the member's result before the last one.
-static bool isUsedBehind(const Candidate &member, const Candidate &last) {
+static bool isUsedBehind(const BucketCandidate &member,
+                         const BucketCandidate &last) {
   return llvm::all_of(llvm::zip_equal(member.uses, last.uses), [](auto pair) {
     AllReduceOp op = std::get<0>(pair).second, end = std::get<1>(pair).second;
     Block *block = op->getBlock();
@@ -210,15 +211,16 @@ static bool isUsedBehind(const Candidate &member, const Candidate &last) {
 
 /// The largest power of two that divides the size of the value, at most that of
 /// a cache line.
-static int64_t alignmentOf(const Candidate &member) {
+static int64_t alignmentOf(const BucketCandidate &member) {
   return std::min<int64_t>(member.bytes & -member.bytes, 64);
 }
 
 /// Returns the order in memory, the same in all classes. Each member starts at
 /// a multiple of its alignment, without gaps. Otherwise the latest in the first
 /// class is first, so that those that are there at one time are side by side.
-static SmallVector<Candidate *> layOut(ArrayRef<Candidate *> members) {
-  auto producerOf = [](Candidate *member) {
+static SmallVector<BucketCandidate *>
+layOut(ArrayRef<BucketCandidate *> members) {
+  auto producerOf = [](BucketCandidate *member) {
     return member->uses.front().second->getOperand(0).getDefiningOp();
   };
   auto order = llvm::to_vector(llvm::seq(members.size()));
@@ -265,16 +267,18 @@ void Bucketer::join(ArrayRef<AllReduceOp> ordered, AllReduceOp first,
   }
 }
 
-void Bucketer::join(ArrayRef<Candidate *> members) {
-  SmallVector<Candidate *> ordered = layOut(members);
+void Bucketer::join(ArrayRef<BucketCandidate *> members) {
+  SmallVector<BucketCandidate *> ordered = layOut(members);
   GroupReduction all = kinds[members.front()->key.front()]->groups;
   all.elements = members.front()->elements;
-  for (Candidate *member : members.drop_front())
+  for (BucketCandidate *member : members.drop_front())
     for (auto [sum, more] : llvm::zip_equal(all.elements, member->elements))
       sum += more;
   Step step = all.asStep();
   for (size_t use = 0; use < members.front()->uses.size(); ++use) {
-    auto opOf = [&](Candidate *member) { return member->uses[use].second; };
+    auto opOf = [&](BucketCandidate *member) {
+      return member->uses[use].second;
+    };
     join(llvm::map_to_vector(ordered, opOf), opOf(members.front()),
          opOf(members.back()), step);
   }
@@ -287,18 +291,18 @@ void Bucketer::run() {
     collect(number);
   // Those that are joined so far, by what they have in common.
   struct Bucket {
-    SmallVector<Candidate *> members;
+    SmallVector<BucketCandidate *> members;
     int64_t bytes = 0;
   };
   std::map<std::vector<int64_t>, Bucket> open;
-  std::vector<SmallVector<Candidate *>> full;
+  std::vector<SmallVector<BucketCandidate *>> full;
   for (auto &[channel, candidate] : candidates) {
     // A large one is worth its own exchange.
     if (!candidate || candidate->bytes > bucketBytes / 2)
       continue;
     Bucket &bucket = open[{candidate->key.begin(), candidate->key.end()}];
     bool fits = bucket.bytes + candidate->bytes <= bucketBytes &&
-                llvm::all_of(bucket.members, [&](Candidate *member) {
+                llvm::all_of(bucket.members, [&](BucketCandidate *member) {
                   return isUsedBehind(*member, *candidate);
                 });
     if (!fits)
@@ -308,7 +312,7 @@ void Bucketer::run() {
   }
   for (auto &[key, bucket] : open)
     full.push_back(std::move(bucket.members));
-  for (ArrayRef<Candidate *> members : full)
+  for (ArrayRef<BucketCandidate *> members : full)
     if (members.size() > 1)
       join(members);
 }

@@ -169,10 +169,12 @@ void RankClassBuilder::reduce(LoopState &loop, int64_t m) {
     auto type = cast<RankedTensorType>(getLocalTypeOrAbsent(op.getResult(i)));
     Value term = adapt(lookup(yielded), type);
     Value sum = open->addInput({.reduced = i}, type);
-    open->addSum(
-        i, isUsedOnce(op, m, i) && isSumOfUpdates(term)
-               ? scatterInto(sum, term)
-               : emitCombination(builder, term.getLoc(), kind, sum, term));
+    // What another segment has made is an argument of this one, without a line.
+    Location loc =
+        isa<BlockArgument>(term) ? getProducerLoc(yielded) : term.getLoc();
+    open->addSum(i, isUsedOnce(op, m, i) && isSumOfUpdates(term)
+                        ? scatterInto(sum, term)
+                        : emitCombination(builder, loc, kind, sum, term));
   }
 }
 

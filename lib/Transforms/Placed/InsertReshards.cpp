@@ -128,8 +128,8 @@ private:
 
   static Value createReshard(OpBuilder &builder, Value value,
                              PlacementAttr given, PlacementAttr wanted) {
-    return ReshardOp::create(builder, value.getLoc(), value.getType(), value,
-                             given, wanted,
+    return ReshardOp::create(builder, getProducerLoc(value), value.getType(),
+                             value, given, wanted,
                              /*wire=*/TypeAttr(), /*scale=*/FloatAttr());
   }
 

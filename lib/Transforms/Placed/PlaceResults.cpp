@@ -92,9 +92,10 @@ Value CopyWriter::get(Value value, PlacementAttr placement) {
     builder.setInsertionPointToStart(argument.getOwner());
   else if (outermost)
     builder.setInsertionPoint(outermost);
-  Value moved = ReshardOp::create(builder, value.getLoc(), value.getType(),
-                                  source->second, source->first, placement,
-                                  /*wire=*/TypeAttr(), /*scale=*/FloatAttr());
+  Value moved =
+      ReshardOp::create(builder, getProducerLoc(value), value.getType(),
+                        source->second, source->first, placement,
+                        /*wire=*/TypeAttr(), /*scale=*/FloatAttr());
   copies.push_back({placement, moved});
   return moved;
 }

@@ -147,7 +147,11 @@ class FormTaskGraphs : public whale::impl::FormTaskGraphsBase<FormTaskGraphs> {
       else if (path->scope)
         return op->getLoc();
     }
-    return piece.front()->getLoc();
+    // JAX gives constants the line of the call.
+    auto *first = llvm::find_if(piece, [](Operation *op) {
+      return !op->hasTrait<OpTrait::ConstantLike>();
+    });
+    return (first == piece.end() ? piece.front() : *first)->getLoc();
   }
 
   /// Moves the operations of `piece` into a task graph before `end`.
