@@ -464,8 +464,11 @@ std::optional<AxisPropagation::Candidate>
 AxisPropagation::movedCandidate(Operation *op, const OpRule &rule) {
   AxisState terms;
   for (Value operand : op->getOperands())
-    if (AxisState state = getState(operand); state.isPartial())
+    if (AxisState state = getState(operand); state.isPartial()) {
+      if (!options.passesPartial(op, operand))
+        return std::nullopt;
       terms = state;
+    }
   if (!options.keepsPartials || !terms.isPartial() ||
       !isIdempotent(terms.reduction) || !movesTerms(op, terms.reduction))
     return std::nullopt;

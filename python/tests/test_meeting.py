@@ -1,7 +1,7 @@
 """Losses and metrics in which the samples of all micro-batches meet.
 
-Under test: contrastive logits, losses that are no sums over samples, and
-statistics and orders of the mini-batch, with micro-batches on replicas of
+Under test: contrastive logits, losses that are no sums over samples, statistics
+and orders of the mini-batch, and statistics without gradients between layers, with micro-batches on replicas of
 uneven shares and in pipelines. 12 samples in 4 micro-batches: shares of two
 devices differ, and rotate. Values must be within 2e-5 of the magnitude of those
 of jax.jit. A failure means that the samples of a part of the mini-batch were
@@ -181,6 +181,61 @@ def test_samples_of_all_micro_batches(head, width, setup):
     else:
         wh.set_default_strategy(wh.replicate(count))
         step = make_step(head, nowhere)
+    close(wh.jit(step, cluster=count, batch_argnums=(1, 2))(*args), expected)
+
+
+def quantize(h):
+    """Rounded to 127 steps of the largest magnitude, its gradient as if not."""
+    unit = lax.stop_gradient(jnp.abs(h).max()) / 127
+    return h + lax.stop_gradient(jnp.round(h / unit) * unit - h)
+
+
+def cluster_rows(h):
+    """Each sample moves to the mean of those that are nearest to its centre."""
+    fixed = lax.stop_gradient(h)
+    nearest = jax.nn.one_hot(fixed[:, :4].argmin(1), 4)
+    centres = nearest.T @ fixed / (nearest.sum(0)[:, None] + 1)
+    return h + nearest @ centres - fixed
+
+
+def whiten(h):
+    """By a factor of the covariance, and in units of the median."""
+    fixed = lax.stop_gradient(h)
+    factor = jnp.linalg.cholesky(fixed.T @ fixed + jnp.eye(fixed.shape[1]))
+    h = jax.scipy.linalg.solve_triangular(factor, h.T, lower=True).T
+    return h / jnp.median(jnp.abs(lax.stop_gradient(h)))
+
+
+@pytest.mark.parametrize("setup", ["uneven", "stages"])
+@pytest.mark.parametrize("between", [quantize, cluster_rows, whiten])
+def test_statistics_between_layers(between, setup):
+    """Without gradients they are those of all samples, layer by layer; with
+    jax.checkpoint the backward computes them again."""
+
+    def make(scope):
+        def loss(params, x, y):
+            with scope("first"):
+                h = between(jnp.tanh(x @ params["left"]))
+            with scope("second"):
+                layer = jax.checkpoint(lambda h, w: between(jnp.tanh(h @ w)))
+                h = layer(h, params["turn"])
+                return ((h @ params["right"].T).mean(-1) - y).var()
+
+        def step(params, x, y):
+            out, gradients = jax.value_and_grad(loss)(params, x, y)
+            new = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+            return new, out
+
+        return step
+
+    args = inputs(5)
+    expected = jax.jit(make(nowhere))(*args)
+    wh.init(wh.Config({"num_micro_batch": 4}))
+    step = make(lambda name: wh.replicate(1, name=name))
+    if setup == "uneven":
+        wh.set_default_strategy(wh.replicate(3))
+        step = make(nowhere)
+    count = {"uneven": 3, "stages": 2}[setup]
     close(wh.jit(step, cluster=count, batch_argnums=(1, 2))(*args), expected)
 
 

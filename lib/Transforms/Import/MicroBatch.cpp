@@ -153,6 +153,10 @@ public:
     for (Value value : yields)
       results.push_back(values.lookup(value));
     YieldOp::create(builder, loc, results);
+    // What other loops compute for themselves.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*body)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
     SmallVector<ShardOffsetOp> offsets;
     body->walk([&](ShardOffsetOp op) { offsets.push_back(op); });
     for (ShardOffsetOp op : offsets) {
@@ -187,6 +191,10 @@ private:
   Value getOperand(OpOperand &operand) override {
     Value value = operand.get();
     AxisState required = time.getRequired(operand);
+    if (Operation *op = value.getDefiningOp(); op && time.isFree(op) &&
+                                               !values.contains(value) &&
+                                               failed(computeHere(op)))
+      return {};
     if (Value local = values.lookup(value)) {
       bool isCutHere = required.isSplit() && local.getType() == value.getType();
       return isCutHere ? emitOwnPart(builder, local,
@@ -197,6 +205,8 @@ private:
       Placement placement = time.place(value, required);
       auto type = *getLocalType(cast<RankedTensorType>(value.getType()),
                                 placement, device);
+      if (Value spread = spreadHere(value, type))
+        return spread;
       return getArgument(arguments.ofOperand(operand, placement), type,
                          value.getLoc());
     }
@@ -213,6 +223,44 @@ private:
     return copy;
   }
 
+  /// What is spread over the samples behind an earlier loop goes along with its
+  /// users, as constants do: a moment needs no more than its part. Null if the
+  /// value is none, or its parts differ in more than their size.
+  Value spreadHere(Value value, RankedTensorType type) {
+    hlo::BroadcastInDimOp spread = TimeAxis::toSpread(value.getDefiningOp());
+    if (!spread || time.getLoop(spread))
+      return {};
+    ArrayRef<int64_t> sizes = spread.getOperand().getType().getShape();
+    for (auto [size, dim] :
+         llvm::zip_equal(sizes, spread.getBroadcastDimensions()))
+      if (size != 1 && type.getDimSize(dim) != size)
+        return {};
+    Value &copy = spreads[{value, type}];
+    if (!copy) {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(body);
+      Operation *made = builder.clone(*spread);
+      if (Value whole = earlier.whole.lookup(spread.getOperand()))
+        made->setOperand(0, whole);
+      copy = made->getResult(0);
+      copy.setType(type);
+    }
+    return copy;
+  }
+
+  /// Computes again what is of another loop and needs nothing of it.
+  LogicalResult computeHere(Operation *op) {
+    CarryAttributes carry;
+    OpBuilder::InsertionGuard guard(builder);
+    OpBuilder::Listener *outer = builder.getListener();
+    builder.setInsertionPointToStart(body);
+    builder.setListener(&carry);
+    LogicalResult result = BlockLocalizer::visit(op);
+    builder.setListener(outer);
+    carry.carryFrom(op);
+    return result;
+  }
+
   Placement getOperandPlacement(OpOperand &operand) override {
     return time.place(operand.get(), time.getRequired(operand));
   }
@@ -224,6 +272,7 @@ private:
   Arguments &arguments;
   Block *body = nullptr;
   DenseMap<Value, Value> values;
+  DenseMap<std::pair<Value, Type>, Value> spreads;
 };
 
 /// Builds the loops of a function and puts everything else between them.
@@ -248,7 +297,7 @@ public:
         return failure();
     }
     for (Operation *op : llvm::reverse(ops))
-      if (time.getLoop(op))
+      if (time.getLoop(op) || isOpTriviallyDead(op))
         op->erase();
     if (Operation *meeting = time.getMeeting())
       emitRemark(meeting->getLoc())
@@ -258,6 +307,16 @@ public:
           << (time.getNumLoops() > 1 ? "forwards and before all backwards"
                                      : "micro-batches")
           << "; " << keptBytes << " bytes are kept until then";
+    SmallVector<Operation *> readers = time.getStatisticReaders();
+    if (!readers.empty()) {
+      InFlightDiagnostic remark = emitRemark(readers.front()->getLoc());
+      remark
+          << "micro-batches: needs a statistic of all samples, so layers from "
+             "here on wait for the forwards of all micro-batches";
+      if (readers.size() > 1)
+        remark << ", and so do " << readers.size() - 1 << " operations behind";
+      remark << "; " << keptBytes << " bytes are kept until then";
+    }
     return success();
   }
 
@@ -293,7 +352,7 @@ private:
         for (OpOperand &use : result.getUses()) {
           Operation *user = main.front().findAncestorOpInBlock(*use.getOwner());
           std::optional<unsigned> other = time.getLoop(user);
-          if (other == loop)
+          if (other == loop || (other && time.isFree(op)))
             continue;
           bool byPiece = other && time.getState(result).isCut() &&
                          time.getRequired(use) == time.getState(result);

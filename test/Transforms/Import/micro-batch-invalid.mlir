@@ -7,9 +7,9 @@
 // RUN: whale-opt %s --whale-micro-batch --split-input-file --verify-diagnostics
 
 module attributes {whale.config = {num_micro_batch = 2 : i64}} {
-// Batch norm between layers.
+// Batch norm between layers: its gradient has a sum over all samples, too.
 func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
-                %w: tensor<4x4xf32>) -> tensor<8x4xf32> {
+                %w: tensor<4x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
       : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -18,12 +18,20 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
   // expected-note@+1 {{the operand comes from here}}
   %2 = stablehlo.broadcast_in_dim %1, dims = [1]
       : (tensor<4xf32>) -> tensor<8x4xf32>
-  // expected-error@+1 {{micro-batches: 'stablehlo.subtract' needs operand #1 of the whole mini-batch, for a statistic of all samples, as a mean over the mini-batch: with 2 micro-batches that would be another result; use one micro-batch, or statistics of each sample, or those of each micro-batch for a batch norm (wh.Config({"batch_norm": "micro"}))}}
+  // expected-error@+1 {{micro-batches: 'stablehlo.subtract' needs operand #1 of the whole mini-batch, for a statistic of all samples, as a mean over the mini-batch: with 2 micro-batches that would be another result; use one micro-batch, or statistics of each sample, or without a gradient (jax.lax.stop_gradient), or those of each micro-batch for a batch norm (wh.Config({"batch_norm": "micro"}))}}
   %3 = stablehlo.subtract %0, %2 : tensor<8x4xf32>
   %4 = stablehlo.tanh %3 : tensor<8x4xf32>
   %5 = stablehlo.dot_general %4, %w, contracting_dims = [1] x [0]
       : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
-  return %5 : tensor<8x4xf32>
+  %6 = stablehlo.reduce(%5 init: %zero) applies stablehlo.add
+      across dimensions = [0] {whale.phase = #whale.phase<backward>}
+      : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
+  %7 = stablehlo.broadcast_in_dim %6, dims = [1]
+      {whale.phase = #whale.phase<backward>}
+      : (tensor<4xf32>) -> tensor<8x4xf32>
+  %8 = stablehlo.subtract %5, %7 {whale.phase = #whale.phase<backward>}
+      : tensor<8x4xf32>
+  return %5, %8 : tensor<8x4xf32>, tensor<8x4xf32>
 }
 }
 

@@ -80,11 +80,17 @@ std::pair<StringRef, StringRef> TimeAxis::explainMix(OpOperand &mix) const {
               "search",
               "an optimizer that evaluates the loss once, or the statistic "
               "behind the loop, of what each of its rounds returns"};
+    if (getState(mix.get()) != AxisState::partial(Reduction::Sum))
+      return {"an extreme of all samples, as a maximum over the mini-batch",
+              "that of each sample, or that of all without a gradient "
+              "(jax.lax.stop_gradient)"};
     return {"a statistic of all samples, as a mean over the mini-batch",
-            ownStatistics ? "statistics of each sample"
-                          : "statistics of each sample, or those of each "
-                            "micro-batch for a batch norm "
-                            "(wh.Config({\"batch_norm\": \"micro\"}))"};
+            ownStatistics
+                ? "statistics of each sample, or without a gradient "
+                  "(jax.lax.stop_gradient)"
+                : "statistics of each sample, or without a gradient "
+                  "(jax.lax.stop_gradient), or those of each micro-batch for a "
+                  "batch norm (wh.Config({\"batch_norm\": \"micro\"}))"};
   }
   bool isInLoop = isa<hlo::WhileOp>(op) || loop;
   if (isInLoop && isa<hlo::WhileOp, hlo::DynamicSliceOp,

@@ -63,10 +63,8 @@ bool TimeAxis::usesParameters(Operation *op) const {
          });
 }
 
-/// The operation that makes more of samples than it reads, as each sample for
-/// every other one; or null.
-static hlo::BroadcastInDimOp findSpread(Value value) {
-  auto spread = value.getDefiningOp<hlo::BroadcastInDimOp>();
+hlo::BroadcastInDimOp TimeAxis::toSpread(Operation *op) {
+  auto spread = dyn_cast_or_null<hlo::BroadcastInDimOp>(op);
   bool grows = spread && spread.getType().getNumElements() >
                              spread.getOperand().getType().getNumElements();
   return grows ? spread : hlo::BroadcastInDimOp();
@@ -80,7 +78,8 @@ void TimeAxis::takeWhole(Operation *top) {
     Operation *op = worklist.pop_back_val();
     op->walk([&](Operation *inner) { wholeOps.insert(inner); });
     for (OpOperand &operand : op->getOpOperands())
-      if (hlo::BroadcastInDimOp spread = findSpread(operand.get());
+      if (hlo::BroadcastInDimOp spread =
+              toSpread(operand.get().getDefiningOp());
           spread && getState(operand.get()).isSplit()) {
         auto copy = cast<hlo::BroadcastInDimOp>(OpBuilder(op).clone(*spread));
         operand.set(copy);

@@ -15,9 +15,10 @@
 // its own behind it (LoopDivision.h). All is propagated anew until nothing of
 // either is left. Then each operation gets the first loop in which what it
 // needs is there. A forward operation in a later loop waits for an update of
-// parameters (the second one of a step). Any other would mix samples of
-// different moments: in another round it is computed whole, with all that
-// depends on it, or it is an error (JoinSamples.cpp). Cost: a propagation over
+// parameters (the second one of a step), or for a statistic
+// (WaitForStatistics.cpp). Any other would mix samples of different moments: in
+// another round it is computed whole, with all that depends on it, or it is an
+// error (JoinSamples.cpp). Cost: a propagation over
 // the step for each round.
 //
 //===----------------------------------------------------------------------===//
@@ -89,8 +90,8 @@ LogicalResult TimeAxis::run() {
         continue;
     }
     if (mixes.empty())
-      return success();
-    if (failed(joinSamples(mixes)))
+      return checkStatistics();
+    if (!takeStatistics(mixes) && failed(joinSamples(mixes)))
       return failure();
   }
 }
@@ -143,8 +144,9 @@ LogicalResult TimeAxis::propagate() {
   };
   options.parts = [this](Operation *) { return moments; };
   options.devices = [this](Operation *) -> const void * { return this; };
+  // A sum is complete before it is spread: less is added up and kept.
   options.passesPartial = [](Operation *op, Value) {
-    return phaseOf(op) != Phase::Apply;
+    return phaseOf(op) != Phase::Apply && !toSpread(op);
   };
   options.keepsPartials = true;
   options.feeds = feeds;
@@ -385,6 +387,7 @@ bool TimeAxis::computeWholeValues() {
     if (isOpTriviallyDead(&op)) {
       op.walk([&](Operation *inner) { wholeOps.erase(inner); });
       meetings.erase(&op);
+      statistics.erase(&op);
       op.erase();
     }
   wholeOf.clear();
@@ -424,6 +427,7 @@ bool TimeAxis::divideLoops() {
     for (Operation *gone : old)
       wholeOps.erase(gone);
     meetings.erase(&op);
+    statistics.erase(&op);
     behind->walk([&](Operation *inner) { wholeOps.insert(inner); });
     return true;
   }
@@ -483,6 +487,39 @@ OpOperand *TimeAxis::findNestedMix(Operation *op) const {
   return mix;
 }
 
+TimeAxis::Waiting TimeAxis::findWaiting(Operation *op) {
+  Waiting waiting;
+  bool inLoop = isInLoop(op);
+  op->walk([&](Operation *inner) {
+    for (OpOperand &operand : inner->getOpOperands()) {
+      Operation *producer = operand.get().getDefiningOp();
+      if (!producer || producer->getBlock() != &main.front())
+        continue;
+      std::optional<unsigned> loop = getLoop(producer);
+      unsigned least = loop ? *loop : turns.lookup(producer);
+      bool waits = !loop || !inLoop || needsWhole(operand);
+      if (loop && waits)
+        ++least;
+      if (waits && least > 0)
+        waiting.operands.push_back(&operand);
+      waiting.turn = std::max(waiting.turn, least);
+    }
+  });
+  return waiting;
+}
+
+/// Whether it is cheap, and neither samples nor other loops go into it.
+bool TimeAxis::needsNoLoop(Operation *op) const {
+  bool isCheap = op->hasTrait<OpTrait::ConstantLike>() ||
+                 op->hasTrait<OpTrait::Elementwise>() ||
+                 isa<hlo::IotaOp, hlo::BroadcastInDimOp, hlo::ReshapeOp,
+                     hlo::TransposeOp, hlo::SelectOp>(op);
+  return isCheap && llvm::all_of(op->getOperands(), [&](Value operand) {
+           Operation *producer = operand.getDefiningOp();
+           return producer && (!getLoop(producer) || isFree(producer));
+         });
+}
+
 /// Gives each operation the first loop, or place between loops, where what it
 /// needs is there. Those that need all samples where no moment can wait for the
 /// others come behind the loop; returns what they need so.
@@ -490,41 +527,29 @@ SmallVector<OpOperand *> TimeAxis::assignLoops() {
   SmallVector<OpOperand *> mixes;
   loopOf.clear();
   turns.clear();
+  freeOps.clear();
   loops = 0;
   for (Operation &op : main.front().without_terminator()) {
     bool inLoop = isInLoop(&op);
-    unsigned turn = 0;
-    SmallVector<OpOperand *> waiting;
-    op.walk([&](Operation *inner) {
-      for (OpOperand &operand : inner->getOpOperands()) {
-        Operation *producer = operand.get().getDefiningOp();
-        if (!producer || producer->getBlock() != &main.front())
-          continue;
-        std::optional<unsigned> loop = getLoop(producer);
-        unsigned least = loop ? *loop : turns.lookup(producer);
-        bool waits = !loop || !inLoop || needsWhole(operand);
-        if (loop && waits)
-          ++least;
-        if (waits && least > 0)
-          waiting.push_back(&operand);
-        turn = std::max(turn, least);
-      }
-    });
+    Waiting waiting = findWaiting(&op);
     OpOperand *mix = inLoop ? findNestedMix(&op) : nullptr;
-    if (inLoop && !mix && phaseOf(&op) == Phase::Forward) {
-      auto *it = llvm::find_if_not(waiting, [&](OpOperand *operand) {
+    if (inLoop && !mix && phaseOf(&op) == Phase::Forward &&
+        !statistics.contains(&op)) {
+      auto *it = llvm::find_if_not(waiting.operands, [&](OpOperand *operand) {
         return waitsForUpdate(*operand);
       });
-      mix = it == waiting.end() ? nullptr : *it;
+      mix = it == waiting.operands.end() ? nullptr : *it;
     }
     if (mix)
       mixes.push_back(mix);
     if (!inLoop || mix) {
-      turns[&op] = turn;
+      turns[&op] = waiting.turn;
       continue;
     }
-    loopOf[&op] = turn;
-    loops = std::max(loops, turn + 1);
+    loopOf[&op] = waiting.turn;
+    if (needsNoLoop(&op))
+      freeOps.insert(&op);
+    loops = std::max(loops, waiting.turn + 1);
   }
   return mixes;
 }

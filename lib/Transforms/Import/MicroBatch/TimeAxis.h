@@ -18,6 +18,7 @@
 #define WHALE_LIB_TRANSFORMS_IMPORT_MICROBATCH_TIMEAXIS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/AxisPropagation.h"
 #include "whale/Sharding/Mesh.h"
 #include "llvm/ADT/MapVector.h"
@@ -34,7 +35,9 @@ public:
   /// whole mini-batch is cloned, to be computed once; what needs sums over all
   /// samples in a loop, and no sample, is put behind it where it can be; so is
   /// what mixes samples of different micro-batches at the end of the forward
-  /// pass. Fails with an error at an operation that does in its middle.
+  /// pass. In its middle, layers wait for statistics without gradients in a
+  /// loop of their own. Fails with an error at any other operation that mixes
+  /// them there.
   llvm::LogicalResult run();
 
   int64_t getNumMoments() const { return moments; }
@@ -42,6 +45,9 @@ public:
   unsigned getNumLoops() const { return loops; }
   /// The loop of an operation of @main, or none if it is computed once.
   std::optional<unsigned> getLoop(mlir::Operation *op) const;
+  /// Whether an operation of a loop needs nothing of any, as an index or a
+  /// constant for each sample: other loops compute it again.
+  bool isFree(mlir::Operation *op) const { return freeOps.contains(op); }
   /// For an operation that is computed once: the loop before which it is.
   unsigned getTurn(mlir::Operation *op) const { return turns.lookup(op); }
 
@@ -49,6 +55,12 @@ public:
   /// computed as a whole until its samples part again, or null.
   mlir::Operation *getMeeting() const {
     return meetings.empty() ? nullptr : meetings.front().first;
+  }
+
+  /// Operations of the forward pass that wait for a statistic of all samples,
+  /// in a loop behind that which makes it.
+  llvm::SmallVector<mlir::Operation *> getStatisticReaders() const {
+    return llvm::to_vector(llvm::make_first_range(statistics));
   }
 
   AxisState getState(mlir::Value value) const {
@@ -61,6 +73,10 @@ public:
   /// ones one more where that leaves a rest.
   Placement place(mlir::Value value, const AxisState &state) const;
 
+  /// The operation if it makes more elements than it reads, as of a sum or for
+  /// each sample those of every other one; or null.
+  static mlir::stablehlo::BroadcastInDimOp toSpread(mlir::Operation *op);
+
 private:
   llvm::LogicalResult propagate();
   void takeOut(mlir::Operation *op,
@@ -68,7 +84,19 @@ private:
                llvm::SetVector<mlir::OpOperand *> &batchReads);
   bool computeWholeValues();
   bool divideLoops();
+  /// What an operation waits for, and the loop, or place before one, where all
+  /// of it is there.
+  struct Waiting {
+    llvm::SmallVector<mlir::OpOperand *> operands;
+    unsigned turn = 0;
+  };
+  Waiting findWaiting(mlir::Operation *op);
+  bool needsNoLoop(mlir::Operation *op) const;
   llvm::SmallVector<mlir::OpOperand *> assignLoops();
+  bool comesFrom(mlir::Value value,
+                 llvm::function_ref<bool(mlir::Value)> isSought);
+  bool takeStatistics(llvm::ArrayRef<mlir::OpOperand *> mixes);
+  llvm::LogicalResult checkStatistics();
   llvm::FailureOr<bool> takeOwnStatistics();
   llvm::LogicalResult joinSamples(llvm::ArrayRef<mlir::OpOperand *> mixes);
   llvm::FailureOr<mlir::OpOperand *>
@@ -107,11 +135,14 @@ private:
   std::unique_ptr<AxisPropagation> propagation;
   llvm::DenseMap<mlir::Operation *, unsigned> loopOf;
   llvm::DenseMap<mlir::Operation *, unsigned> turns;
+  llvm::DenseSet<mlir::Operation *> freeOps;
   llvm::DenseMap<mlir::Value, mlir::Value> wholeOf;
   llvm::DenseSet<mlir::Operation *> wholeOps;
   /// Operations of @main in the forward pass that join samples, and an operand
   /// that does.
   llvm::MapVector<mlir::Operation *, mlir::OpOperand *> meetings;
+  /// Those that wait for a statistic, and an operand that needs it.
+  llvm::MapVector<mlir::Operation *, mlir::OpOperand *> statistics;
   unsigned loops = 0;
 };
 
