@@ -57,7 +57,7 @@ static nlohmann::ordered_json argumentsOf(const Trace::Event &event,
   if (!event.cost.scope.empty())
     json["scope"] = event.cost.scope;
   if (event.cost.moment)
-    json["moment"] = *event.cost.moment;
+    json["micro_batch"] = *event.cost.moment;
   if (const auto &exchange = event.cost.exchange) {
     json["kind"] = exchange->kind;
     json["bytes_sent"] = exchange->sent;

@@ -117,7 +117,7 @@ void Writer::add(const ModelledRanks &ranks) {
       fields["flops"] = *instruction->flops;
     if (const auto *run = std::get_if<format::Run>(&instruction->operation);
         run && run->moment)
-      fields["moment"] = *run->moment;
+      fields["micro_batch"] = *run->moment;
     bar(process, Compute, shown.name.empty() ? what : shown.name,
         ranks.times.items[i], std::move(fields));
     if (const char *color = colorOf(shown.phase))

@@ -159,9 +159,9 @@ def test_traces_name_micro_batch_and_scope(tmp_path: pathlib.Path) -> None:
     trace_rules.check(events, arrows=True)
     for rank, scope in enumerate(("0:front", "1:back")):
         bars = [
-            (event["args"]["moment"], event["name"], event["args"]["scope"])
+            (event["args"]["micro_batch"], event["name"], event["args"]["scope"])
             for event in events
-            if event["pid"] == rank and "moment" in event.get("args", {})
+            if event["pid"] == rank and "micro_batch" in event.get("args", {})
         ]
         # A stage's one kernel, which both stages share.
         expected = "dot (model.py:3)", f"jit(f)/whale:replicate:1:{scope}"

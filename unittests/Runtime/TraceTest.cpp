@@ -86,7 +86,7 @@ TEST(Trace, BarsSayNamePhaseAndMicroBatch) {
   EXPECT_EQ(bars[0]["name"], "mlp/mul (model.py:3)");
   EXPECT_EQ(bars[0]["cname"], "rail_animation");
   EXPECT_EQ(bars[0]["args"]["phase"], "backward");
-  EXPECT_EQ(bars[0]["args"]["moment"], 2);
+  EXPECT_EQ(bars[0]["args"]["micro_batch"], 2);
   EXPECT_EQ(bars[0]["args"]["roofline"], 1);
   EXPECT_EQ(bars[0]["args"]["label"], "jit(f)/transpose(jvp(mlp))/mul");
   // The counter has an event where it changes.
