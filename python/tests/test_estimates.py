@@ -1,11 +1,12 @@
 """What a plan expects a device to need, before there are kernels.
 
 Under test: the expected bytes of the device that needs most, and that rows of
-the table of memory name lines, on models that nobody chose, those of ``test/Executable/memory_models.py``. Each is compiled
-with ``--target=none``; what was expected must be within 15% of what is needed
-once buffers are planned. A failure means that plans are refused that fit, or
-chosen that don't. A few models run always, all 30 with ``scripts/test --full``:
-27 must keep to the limit, and all that were held out.
+the table of memory name lines, on models that nobody chose, those of
+``test/Executable/memory_models.py``. Each is compiled with ``--target=none``;
+what was expected must be within 15% of what is needed once buffers are planned.
+A failure means that plans are refused that fit, or chosen that don't. A few
+models run always, all 30 with ``scripts/test --full``: 27 must keep to the
+limit, and all that were held out.
 """
 
 from __future__ import annotations

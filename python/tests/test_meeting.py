@@ -1,11 +1,12 @@
 """Losses and metrics in which the samples of all micro-batches meet.
 
 Under test: contrastive logits, losses that are no sums over samples, statistics
-and orders of the mini-batch, and statistics without gradients between layers, with micro-batches on replicas of
-uneven shares and in pipelines. 12 samples in 4 micro-batches: shares of two
-devices differ, and rotate. Values must be within 2e-5 of the magnitude of those
-of jax.jit. A failure means that the samples of a part of the mini-batch were
-taken for all of them, or that gradients went astray between parts and whole.
+and orders of the mini-batch, and statistics without gradients between layers,
+with micro-batches on replicas of uneven shares and in pipelines. 12 samples in
+4 micro-batches: shares of two devices differ, and rotate. Values must be within
+2e-5 of the magnitude of those of jax.jit. A failure means that the samples of a
+part of the mini-batch were taken for all of them, or that gradients went astray
+between parts and whole.
 """
 
 import contextlib

@@ -159,7 +159,11 @@ def test_traces_name_micro_batch_and_scope(tmp_path: pathlib.Path) -> None:
     trace_rules.check(events, arrows=True)
     for rank, scope in enumerate(("0:front", "1:back")):
         bars = [
-            (event["args"]["micro_batch"], event["name"], event["args"]["scope"])
+            (
+                event["args"]["micro_batch"],
+                event["name"],
+                event["args"]["scope"],
+            )
             for event in events
             if event["pid"] == rank and "micro_batch" in event.get("args", {})
         ]

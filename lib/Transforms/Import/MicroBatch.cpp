@@ -191,10 +191,8 @@ private:
   Value getOperand(OpOperand &operand) override {
     Value value = operand.get();
     AxisState required = time.getRequired(operand);
-    if (Operation *op = value.getDefiningOp(); op && time.isFree(op) &&
-                                               !values.contains(value) &&
-                                               failed(computeHere(op)))
-      return {};
+    if (!values.contains(value) && time.goesAlong(operand))
+      return computeHere(value);
     if (Value local = values.lookup(value)) {
       bool isCutHere = required.isSplit() && local.getType() == value.getType();
       return isCutHere ? emitOwnPart(builder, local,
@@ -248,8 +246,12 @@ private:
     return copy;
   }
 
-  /// Computes again what is of another loop and needs nothing of it.
-  LogicalResult computeHere(Operation *op) {
+  /// Computes again what is of another loop and needs nothing of it; null after
+  /// an error.
+  Value computeHere(Value value) {
+    if (Value copy = copies.lookup(value))
+      return copy;
+    Operation *op = value.getDefiningOp();
     CarryAttributes carry;
     OpBuilder::InsertionGuard guard(builder);
     OpBuilder::Listener *outer = builder.getListener();
@@ -258,7 +260,12 @@ private:
     LogicalResult result = BlockLocalizer::visit(op);
     builder.setListener(outer);
     carry.carryFrom(op);
-    return result;
+    if (failed(result))
+      return {};
+    // Uses that need the whole value get that of the other loop.
+    Value copy = values.lookup(value);
+    values.erase(value);
+    return copies[value] = copy;
   }
 
   Placement getOperandPlacement(OpOperand &operand) override {
@@ -272,6 +279,8 @@ private:
   Arguments &arguments;
   Block *body = nullptr;
   DenseMap<Value, Value> values;
+  /// Of other loops, what is computed again.
+  DenseMap<Value, Value> copies;
   DenseMap<std::pair<Value, Type>, Value> spreads;
 };
 
@@ -352,7 +361,7 @@ private:
         for (OpOperand &use : result.getUses()) {
           Operation *user = main.front().findAncestorOpInBlock(*use.getOwner());
           std::optional<unsigned> other = time.getLoop(user);
-          if (other == loop || (other && time.isFree(op)))
+          if (other == loop || (other && time.goesAlong(use)))
             continue;
           bool byPiece = other && time.getState(result).isCut() &&
                          time.getRequired(use) == time.getState(result);

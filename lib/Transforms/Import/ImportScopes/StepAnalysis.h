@@ -50,8 +50,8 @@ void findConstants(Step &step);
 /// - apply if it depends on a backward operation (backward, if only backward
 ///   operations use it), or if all that it feeds is apply and the results that
 ///   feed back to arguments;
-/// - of the last phase that it reads of, if callbacks alone get what it computes:
-///   nothing else follows from these;
+/// - of the last phase that it reads of, if callbacks alone get what it
+///   computes: nothing else follows from these;
 /// - forward else.
 void assignPhases(Step &step, mlir::func::FuncOp main);
 

@@ -516,7 +516,8 @@ bool TimeAxis::needsNoLoop(Operation *op) const {
                      hlo::TransposeOp, hlo::SelectOp>(op);
   return isCheap && llvm::all_of(op->getOperands(), [&](Value operand) {
            Operation *producer = operand.getDefiningOp();
-           return producer && (!getLoop(producer) || isFree(producer));
+           return producer &&
+                  (!getLoop(producer) || freeOps.contains(producer));
          });
 }
 

@@ -45,9 +45,14 @@ public:
   unsigned getNumLoops() const { return loops; }
   /// The loop of an operation of @main, or none if it is computed once.
   std::optional<unsigned> getLoop(mlir::Operation *op) const;
-  /// Whether an operation of a loop needs nothing of any, as an index or a
-  /// constant for each sample: other loops compute it again.
-  bool isFree(mlir::Operation *op) const { return freeOps.contains(op); }
+  /// Whether an operand is computed again in the loop that uses it, wherever it
+  /// is made: it needs nothing of any loop, as an index or a constant for each
+  /// sample, and each moment reads what it would compute of it.
+  bool goesAlong(mlir::OpOperand &operand) const {
+    return freeOps.contains(operand.get().getDefiningOp()) &&
+           getState(operand.get()).isCut() &&
+           getState(operand.get()) == getRequired(operand);
+  }
   /// For an operation that is computed once: the loop before which it is.
   unsigned getTurn(mlir::Operation *op) const { return turns.lookup(op); }
 
