@@ -146,7 +146,8 @@ static Extents toExtents(ArrayRef<int64_t> sizes) {
 
 /// What devices of the same place in their groups have in common, where groups
 /// are of one size: all wait for the slowest. Groups hold replicas, whose sums
-/// over parts are equal to the last bit only if the parts are.
+/// over parts are equal to the last bit only if the parts are. Where each group
+/// has memory for all, but not those places together, each keeps its own.
 static std::vector<ShareCost> slowest(const MeshBalance::ByDevice &groups,
                                       size_t group) {
   std::vector<ShareCost> costs = groups[group];
@@ -159,7 +160,10 @@ static std::vector<ShareCost> slowest(const MeshBalance::ByDevice &groups,
       cost.most = std::min(cost.most, own.most);
     }
   }
-  return costs;
+  double room = 0;
+  for (const ShareCost &cost : costs)
+    room += cost.most;
+  return room < 1 ? groups[group] : costs;
 }
 
 Extents Mesh::innerShares(int64_t extent, size_t group) const {

@@ -36,10 +36,11 @@ def cluster_of(*memories):
     return {"kinds": kinds, "nodes": [{"devices": devices, "link": LINK}]}
 
 
-def step(params, moments, x):
+def step(params, moments, x, norm=lambda y: y):
     def loss(params):
         y = x
         for w, b in params:
+            y = norm(y)
             y = y + jnp.tanh(y @ w + b)
         return jnp.mean(y**2)
 
@@ -269,9 +270,10 @@ def test_options_without_a_plan_say_why():
     """Samples meet between layers: no micro-batches."""
 
     def normed(params, moments, x):
-        x = x @ params[0][0]
-        x = (x - x.mean(0)) / jnp.sqrt(x.var(0) + 1e-2)
-        return step(params, moments, x)
+        def norm(y):
+            return (y - y.mean(0)) / jnp.sqrt(y.var(0) + 1e-2)
+
+        return step(params, moments, x, norm)
 
     fit = wh.fit(jitted(1, {}, normed), *arguments())
     errors = {

@@ -240,6 +240,29 @@ def test_statistics_between_layers(between, setup):
     close(wh.jit(step, cluster=count, batch_argnums=(1, 2))(*args), expected)
 
 
+def test_statistic_before_what_waits_for_gradients():
+    """Sums of the backward pass that are no gradient of the statistic: of a
+    loss that is computed again, and of an update, which forwards follow."""
+
+    @jax.checkpoint
+    def loss(params, x, y):
+        h = quantize(jnp.tanh(x @ params["left"]))
+        h = jnp.tanh(h @ params["turn"]) @ params["right"].T
+        return (h.mean(-1) - y).var()
+
+    def step(params, x, y):
+        for _ in range(2):
+            out, gradients = jax.value_and_grad(loss)(params, x, y)
+            params = jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+        return params, out
+
+    args = inputs(5)
+    expected = jax.jit(step)(*args)
+    wh.init(wh.Config({"num_micro_batch": 4}))
+    wh.set_default_strategy(wh.replicate(2))
+    close(wh.jit(step, cluster=2, batch_argnums=(1, 2))(*args), expected)
+
+
 def test_extremes_of_the_rounds_of_a_loop():
     """Of each layer and of all; and what JAX keeps for gradients that are 0."""
 

@@ -377,11 +377,11 @@ def test_automatic_stages() -> None:
 def test_batch_statistics_are_an_error_at_their_line() -> None:
     wh.init(wh.Config({"num_micro_batch": 2}))
 
-    def step(weight: jax.Array, x: jax.Array) -> jax.Array:
+    def loss(weight: jax.Array, x: jax.Array) -> jax.Array:
         h = x @ weight
         return jnp.sum(((h - h.mean(axis=0)) @ weight) ** 4)
 
-    program = wh.jit(step, cluster=1, batch_argnums=1)
+    program = wh.jit(jax.grad(loss), cluster=1, batch_argnums=1)
     with pytest.raises(wh.CompileError) as error:
         program(jnp.ones((4, 4)), jnp.ones((8, 4)))
     assert "test_pipelines.py" in str(error.value)

@@ -232,7 +232,7 @@ TEST_F(FunctionTest, ProfilesAddUpOverRuns) {
       EXPECT_EQ(event.cost.moment, std::nullopt);
     }
   EXPECT_EQ(moments, (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_NE(trace.json().find("\"moment\":2"), std::string::npos);
+  EXPECT_NE(trace.json().find("\"micro_batch\":2"), std::string::npos);
 }
 
 TEST_F(FunctionTest, CountsItsConstants) {

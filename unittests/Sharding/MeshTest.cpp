@@ -51,6 +51,12 @@ TEST(Mesh, GroupsOfUnlikeDevicesHaveEqualParts) {
     for (size_t group : {0, 1})
       EXPECT_EQ(mesh.innerShares(extent, group),
                 (Extents{extent / 3 * 2, extent / 3}));
+  // Unless each has memory for all, but not the least of both.
+  balance.inner[12] = {{{.most = 0.8}, {.most = 0.4}},
+                       {{.most = 0.4}, {.most = 0.8}}};
+  mesh.setBalance(balance);
+  EXPECT_EQ(mesh.innerShares(12, 0), (Extents{8, 4}));
+  EXPECT_EQ(mesh.innerShares(12, 1), (Extents{4, 8}));
 }
 
 // Devices of a replica take turns where there are fewer samples than devices,

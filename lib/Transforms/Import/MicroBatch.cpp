@@ -203,7 +203,7 @@ private:
       Placement placement = time.place(value, required);
       auto type = *getLocalType(cast<RankedTensorType>(value.getType()),
                                 placement, device);
-      if (Value spread = spreadHere(value, type))
+      if (Value spread = required.isSplit() ? spreadHere(value, type) : Value())
         return spread;
       return getArgument(arguments.ofOperand(operand, placement), type,
                          value.getLoc());
@@ -216,9 +216,18 @@ private:
     // Constants go along with their users.
     Value &copy = values[value];
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(body);
-    copy = builder.clone(*op)->getResult(0);
-    return copy;
+    goToPrologue();
+    prologueEnd = builder.clone(*op);
+    return copy = prologueEnd->getResult(0);
+  }
+
+  /// Copies that operations of the region use are at its start, behind those
+  /// that they may use themselves.
+  void goToPrologue() {
+    if (prologueEnd)
+      builder.setInsertionPointAfter(prologueEnd);
+    else
+      builder.setInsertionPointToStart(body);
   }
 
   /// What is spread over the samples behind an earlier loop goes along with its
@@ -236,11 +245,11 @@ private:
     Value &copy = spreads[{value, type}];
     if (!copy) {
       OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(body);
-      Operation *made = builder.clone(*spread);
+      goToPrologue();
+      prologueEnd = builder.clone(*spread);
       if (Value whole = earlier.whole.lookup(spread.getOperand()))
-        made->setOperand(0, whole);
-      copy = made->getResult(0);
+        prologueEnd->setOperand(0, whole);
+      copy = prologueEnd->getResult(0);
       copy.setType(type);
     }
     return copy;
@@ -255,13 +264,14 @@ private:
     CarryAttributes carry;
     OpBuilder::InsertionGuard guard(builder);
     OpBuilder::Listener *outer = builder.getListener();
-    builder.setInsertionPointToStart(body);
+    goToPrologue();
     builder.setListener(&carry);
     LogicalResult result = BlockLocalizer::visit(op);
     builder.setListener(outer);
     carry.carryFrom(op);
     if (failed(result))
       return {};
+    prologueEnd = &*std::prev(builder.getInsertionPoint());
     // Uses that need the whole value get that of the other loop.
     Value copy = values.lookup(value);
     values.erase(value);
@@ -281,6 +291,7 @@ private:
   DenseMap<Value, Value> values;
   /// Of other loops, what is computed again.
   DenseMap<Value, Value> copies;
+  Operation *prologueEnd = nullptr;
   DenseMap<std::pair<Value, Type>, Value> spreads;
 };
 
@@ -305,9 +316,16 @@ public:
       if (!members.empty() && failed(buildLoop(loop, members)))
         return failure();
     }
+    explain();
     for (Operation *op : llvm::reverse(ops))
-      if (time.getLoop(op) || isOpTriviallyDead(op))
+      if (time.getLoop(op) || (TimeAxis::toSpread(op) && isOpTriviallyDead(op)))
         op->erase();
+    return success();
+  }
+
+private:
+  /// Says what waits for all samples.
+  void explain() const {
     if (Operation *meeting = time.getMeeting())
       emitRemark(meeting->getLoc())
           << "micro-batches: samples meet here, and what follows is computed "
@@ -326,10 +344,8 @@ public:
         remark << ", and so do " << readers.size() - 1 << " operations behind";
       remark << "; " << keptBytes << " bytes are kept until then";
     }
-    return success();
   }
 
-private:
   /// For the localizer: the placement of each result of an operation in a loop.
   void writePlacements() {
     auto write = [&](Operation *op) {

@@ -23,13 +23,16 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
   %4 = stablehlo.tanh %3 : tensor<8x4xf32>
   %5 = stablehlo.dot_general %4, %w, contracting_dims = [1] x [0]
       : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
-  %6 = stablehlo.reduce(%5 init: %zero) applies stablehlo.add
+  %gradient = stablehlo.dot_general %5, %w, contracting_dims = [1] x [1]
+      {whale.phase = #whale.phase<backward>}
+      : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+  %6 = stablehlo.reduce(%gradient init: %zero) applies stablehlo.add
       across dimensions = [0] {whale.phase = #whale.phase<backward>}
       : (tensor<8x4xf32>, tensor<f32>) -> tensor<4xf32>
   %7 = stablehlo.broadcast_in_dim %6, dims = [1]
       {whale.phase = #whale.phase<backward>}
       : (tensor<4xf32>) -> tensor<8x4xf32>
-  %8 = stablehlo.subtract %5, %7 {whale.phase = #whale.phase<backward>}
+  %8 = stablehlo.subtract %gradient, %7 {whale.phase = #whale.phase<backward>}
       : tensor<8x4xf32>
   return %5, %8 : tensor<8x4xf32>, tensor<8x4xf32>
 }

@@ -55,8 +55,13 @@ module attributes {whale.config = {num_micro_batch = 2 : i64}} {
 // CHECK: whale.micro_batches
 // CHECK-NOT: stablehlo.iota
 // CHECK: whale.micro_batches
-// CHECK:   %[[IOTA:.*]] = stablehlo.iota dim = 1 : tensor<4x4xf32>
-// CHECK:   stablehlo.add {{.*}}, %[[IOTA]]
+// CHECK: %[[IOTA:.*]] = stablehlo.iota dim = 1 : tensor<4x4xf32>
+// CHECK: %[[EXP:.*]] = stablehlo.exponential %[[IOTA]]
+// CHECK: %[[CONSTANT:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<f32>
+// CHECK: stablehlo.broadcast_in_dim %[[CONSTANT]]
+// CHECK: stablehlo.broadcast_in_dim %[[CONSTANT]]
+// CHECK: stablehlo.add {{.*}}, %[[IOTA]]
+// CHECK: stablehlo.add {{.*}}, %[[EXP]]
 func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
                 %w: tensor<4x4xf32>) -> tensor<8x4xf32> {
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -70,9 +75,19 @@ func.func @main(%x: tensor<8x4xf32> {whale.batch_dim = 0 : i64},
   %3 = stablehlo.divide %0, %2 : tensor<8x4xf32>
   %4 = stablehlo.iota dim = 1 : tensor<8x4xf32>
   %5 = stablehlo.add %3, %4 : tensor<8x4xf32>
-  %6 = stablehlo.dot_general %5, %w, contracting_dims = [1] x [0]
+  %exp = stablehlo.exponential %4 : tensor<8x4xf32>
+  %6 = stablehlo.add %5, %exp : tensor<8x4xf32>
+  %two = stablehlo.constant dense<2.0> : tensor<f32>
+  %rows = stablehlo.broadcast_in_dim %two, dims = []
+      : (tensor<f32>) -> tensor<8x4xf32>
+  %row = stablehlo.broadcast_in_dim %two, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  %7 = stablehlo.multiply %6, %rows : tensor<8x4xf32>
+  %8 = stablehlo.dot_general %7, %w, contracting_dims = [1] x [0]
       : (tensor<8x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
-  return %6 : tensor<8x4xf32>
+  %9 = stablehlo.broadcast_in_dim %row, dims = [0]
+      : (tensor<8xf32>) -> tensor<8x4xf32>
+  %10 = stablehlo.add %8, %9 : tensor<8x4xf32>
+  return %10 : tensor<8x4xf32>
 }
 }
 

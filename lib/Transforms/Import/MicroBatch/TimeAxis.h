@@ -65,7 +65,9 @@ public:
   /// Operations of the forward pass that wait for a statistic of all samples,
   /// in a loop behind that which makes it.
   llvm::SmallVector<mlir::Operation *> getStatisticReaders() const {
-    return llvm::to_vector(llvm::make_first_range(statistics));
+    return llvm::filter_to_vector(
+        llvm::make_first_range(statistics),
+        [&](mlir::Operation *op) { return getLoop(op).has_value(); });
   }
 
   AxisState getState(mlir::Value value) const {
@@ -100,6 +102,7 @@ private:
   llvm::SmallVector<mlir::OpOperand *> assignLoops();
   bool comesFrom(mlir::Value value,
                  llvm::function_ref<bool(mlir::Value)> isSought);
+  bool isBehindLayers(mlir::Operation *op);
   bool takeStatistics(llvm::ArrayRef<mlir::OpOperand *> mixes);
   llvm::LogicalResult checkStatistics();
   llvm::FailureOr<bool> takeOwnStatistics();

@@ -29,7 +29,7 @@ using namespace mlir;
 namespace whale {
 
 /// Whether all that a value depends on of the loops are values that `isSought`
-/// accepts, where it depends on any.
+/// accepts, where it depends on any, and on no update.
 bool TimeAxis::comesFrom(Value value,
                          llvm::function_ref<bool(Value)> isSought) {
   llvm::SetVector<Value> values;
@@ -39,6 +39,8 @@ bool TimeAxis::comesFrom(Value value,
     Operation *producer = values[i].getDefiningOp();
     if (!producer || producer->getBlock() != &main.front())
       continue;
+    if (phaseOf(producer) == Phase::Apply)
+      return false;
     if (getLoop(producer)) {
       if (!isSought(values[i]))
         return false;
@@ -82,19 +84,55 @@ bool TimeAxis::takeStatistics(ArrayRef<OpOperand *> mixes) {
   return found;
 }
 
+/// Whether an operation of the backward pass is computed of gradients that have
+/// come through a layer.
+bool TimeAxis::isBehindLayers(Operation *op) {
+  llvm::SetVector<Operation *> ops;
+  ops.insert(op);
+  for (unsigned i = 0; i < ops.size(); ++i) {
+    if (usesParameters(ops[i]))
+      return true;
+    for (Value read : getReads(ops[i]))
+      if (Operation *producer = read.getDefiningOp();
+          producer && phaseOf(producer) == Phase::Backward &&
+          !isRematerialized(producer))
+        ops.insert(producer);
+  }
+  return false;
+}
+
 LogicalResult TimeAxis::checkStatistics() {
   if (statistics.empty())
     return success();
+  // As the layers follow on the statistic, so do theirs in the backward pass
+  // come before its gradient, a sum over all samples. Others, such as that of a
+  // loss which is no sum over samples, are none of a statistic.
+  Operation *gradient = nullptr;
   auto isGradient = [&](Value value) {
     Operation *made =
         getState(value).isPartial() ? findSum(value) : value.getDefiningOp();
-    return made && phaseOf(made) == Phase::Backward && !isRematerialized(made);
+    if (!made || phaseOf(made) != Phase::Backward || isRematerialized(made) ||
+        !isBehindLayers(main.front().findAncestorOpInBlock(*made)))
+      return false;
+    gradient = made;
+    return true;
   };
-  for (Operation &op : main.front().without_terminator())
-    if (phaseOf(&op) == Phase::Backward && getLoop(&op))
-      for (OpOperand *operand : findWaiting(&op).operands)
-        if (comesFrom(operand->get(), isGradient))
-          return emitMixes(*statistics.front().second);
+  for (Operation &op : main.front().without_terminator()) {
+    if (phaseOf(&op) != Phase::Backward || !getLoop(&op) ||
+        isRematerialized(&op))
+      continue;
+    for (OpOperand *operand : findWaiting(&op).operands)
+      if (comesFrom(operand->get(), isGradient)) {
+        // A value and its gradient have one type.
+        auto *statistic = llvm::find_if(statistics, [&](const auto &entry) {
+          Operation *sum = findSum(findMix(*entry.second).get());
+          return sum && sum->getResultTypes() == gradient->getResultTypes();
+        });
+        return emitMixes(
+            *(statistic == statistics.end() ? statistics.front() : *statistic)
+                 .second);
+      }
+  }
   return success();
 }
 
