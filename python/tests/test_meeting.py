@@ -207,8 +207,17 @@ def whiten(h):
     return h / jnp.median(jnp.abs(lax.stop_gradient(h)))
 
 
-@pytest.mark.parametrize("setup", ["uneven", "stages"])
-@pytest.mark.parametrize("between", [quantize, cluster_rows, whiten])
+@pytest.mark.parametrize(
+    ("between", "setup"),
+    [
+        (quantize, "stages"),
+        pytest.param(quantize, "uneven", marks=pytest.mark.long),
+        (cluster_rows, "stages"),
+        pytest.param(cluster_rows, "uneven", marks=pytest.mark.long),
+        pytest.param(whiten, "stages", marks=pytest.mark.long),
+        (whiten, "uneven"),
+    ],
+)
 def test_statistics_between_layers(between, setup):
     """Without gradients they are those of all samples, layer by layer; with
     jax.checkpoint the backward computes them again."""

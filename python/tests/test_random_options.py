@@ -28,8 +28,8 @@ import whale as wh
 IS_FULL = "WHALE_TEST_FULL" in os.environ
 WIDTH, LAYERS, STEPS, RATE = 32, 4, 3, 1e-2
 COUNT = 200
-# In every run: one that has gone wrong, and others.
-SAMPLE = (101, 0, 2, 3)
+# In every run: one that has gone wrong, and another one.
+SAMPLE = (101, 0)
 # What a step may lack for an option that was drawn.
 REFUSALS = {
     "zero.level": "zero.level: no replicas have",
