@@ -47,3 +47,18 @@ def arguments(optimizer, layers):
     ]
     batch = jax.random.normal(keys[-1], (ROWS, WIDTH))
     return params, optimizer.init(params), batch
+
+
+def one_node(devices, memory):
+    """The cluster of a node with these entries for devices of a kind 'k', which
+    have so much memory, and with a host."""
+    kind = {
+        "flops": {"f32": 1e9},
+        "memory_bytes": memory,
+        "memory_bandwidth": 1e10,
+    }
+    host = {"memory_bytes": 1 << 30, "bandwidth": 1e9}
+    return {
+        "kinds": {"k": kind},
+        "nodes": [{"devices": devices, "host": host}],
+    }

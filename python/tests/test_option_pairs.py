@@ -17,6 +17,7 @@ import numpy as np
 import optax
 import pytest
 from jax.ad_checkpoint import checkpoint_name
+from layers import one_node
 
 import whale as wh
 from whale import config
@@ -135,23 +136,6 @@ def place(options):
     return [functools.partial(jax.named_scope, "all")], wh.replicate(), 2
 
 
-def cluster_of(ranks, memory):
-    kind = {
-        "flops": {"f32": 1e9},
-        "memory_bytes": memory,
-        "memory_bandwidth": 1e10,
-    }
-    return {
-        "kinds": {"k": kind},
-        "nodes": [
-            {
-                "devices": [{"kind": "k", "count": ranks}],
-                "host": {"memory_bytes": 1 << 30, "bandwidth": 1e9},
-            }
-        ],
-    }
-
-
 def jitted(options, memory):
     """The step with options, on devices with so much memory."""
     scopes, strategy, ranks = place(options)
@@ -161,7 +145,7 @@ def jitted(options, memory):
     step, _ = make_step(functools.partial(loss_of, scopes))
     return wh.jit(
         step,
-        cluster=cluster_of(ranks, memory),
+        cluster=one_node([{"kind": "k", "count": ranks}], memory),
         donate_argnums=(0, 1),
         batch_argnums=2,
     )

@@ -21,7 +21,7 @@ import numpy as np
 import optax
 import pytest
 from jax.ad_checkpoint import checkpoint_name
-from layers import OPTIMIZERS
+from layers import OPTIMIZERS, one_node
 
 import whale as wh
 
@@ -153,23 +153,10 @@ class Case:
         )
 
     def cluster(self, memory=1 << 30):
-        kind = {
-            "flops": {"f32": 1e9},
-            "memory_bytes": memory,
-            "memory_bandwidth": 1e10,
-        }
-        return {
-            "kinds": {"k": kind},
-            "nodes": [
-                {
-                    "devices": [
-                        {"kind": "k", "slowdown": slowdown}
-                        for slowdown in self.slowdowns
-                    ],
-                    "host": {"memory_bytes": 1 << 30, "bandwidth": 1e9},
-                }
-            ],
-        }
+        devices = [
+            {"kind": "k", "slowdown": slowdown} for slowdown in self.slowdowns
+        ]
+        return one_node(devices, memory)
 
     def __str__(self):
         scopes = [

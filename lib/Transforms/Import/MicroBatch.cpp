@@ -329,8 +329,7 @@ private:
     if (Operation *meeting = time.getMeeting())
       emitRemark(meeting->getLoc())
           << "micro-batches: samples meet here, and what follows is computed "
-             "of "
-             "the whole mini-batch, behind all "
+             "of the whole mini-batch, behind all "
           << (time.getNumLoops() > 1 ? "forwards and before all backwards"
                                      : "micro-batches")
           << "; " << keptBytes << " bytes are kept until then";
