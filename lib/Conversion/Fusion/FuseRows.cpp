@@ -38,6 +38,9 @@
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <deque>
+#include <unordered_map>
+
 namespace whale {
 #define GEN_PASS_DEF_FUSEROWS
 #include "whale/Conversion/Passes.h.inc"
@@ -115,7 +118,8 @@ bool whale::isRowAligned(AffineMap map, ArrayRef<int64_t> shape,
 
 bool whale::readsRowAligned(GenericOp op, Value tensor,
                             ArrayRef<unsigned> rowDims) {
-  if (getCaptures(op.getRegion()).contains(tensor))
+  auto isCaptured = [&](Operation *user) { return op->isProperAncestor(user); };
+  if (llvm::any_of(tensor.getUsers(), isCaptured))
     return false;
   for (OpOperand &operand : op->getOpOperands()) {
     if (operand.get() != tensor)
@@ -230,93 +234,6 @@ static StringRef findOwnFault(GenericOp op, ArrayRef<int64_t> rows,
 }
 
 //===----------------------------------------------------------------------===//
-// Reshapes
-//===----------------------------------------------------------------------===//
-
-/// The map of a tensor of `shape` that a reshape gives the shape that `map`
-/// sees; null if it does more than add or drop dimensions of size one.
-static AffineMap mapThroughReshape(AffineMap map, ArrayRef<int64_t> seen,
-                                   ArrayRef<int64_t> shape) {
-  SmallVector<AffineExpr> exprs, kept;
-  for (auto [expr, size] : llvm::zip_equal(map.getResults(), seen))
-    if (size != 1)
-      kept.push_back(expr);
-  size_t next = 0;
-  for (int64_t size : shape) {
-    if (size == 1)
-      exprs.push_back(getAffineConstantExpr(0, map.getContext()));
-    else if (next == kept.size())
-      return {};
-    else
-      exprs.push_back(kept[next++]);
-  }
-  auto notOne = [](int64_t size) { return size != 1; };
-  if (!llvm::equal(llvm::make_filter_range(seen, notOne),
-                   llvm::make_filter_range(shape, notOne)))
-    return {};
-  return AffineMap::get(map.getNumDims(), 0, exprs, map.getContext());
-}
-
-/// The operation without its loops of size one, which reads `inputs` through
-/// `maps`.
-static GenericOp dropUnitLoops(RewriterBase &rewriter, GenericOp op,
-                               ArrayRef<Value> inputs,
-                               ArrayRef<AffineMap> maps) {
-  SmallVector<AffineExpr> dims;
-  SmallVector<utils::IteratorType> iterators;
-  SmallVector<int64_t> places;
-  for (auto [size, iterator] :
-       llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray())) {
-    places.push_back(size == 1 ? -1 : int64_t(iterators.size()));
-    dims.push_back(size == 1 ? rewriter.getAffineConstantExpr(0)
-                             : rewriter.getAffineDimExpr(iterators.size()));
-    if (size != 1)
-      iterators.push_back(iterator);
-  }
-  SmallVector<AffineMap> newMaps;
-  for (AffineMap map : maps)
-    newMaps.push_back(map.replaceDimsAndSymbols(dims, {}, iterators.size(), 0));
-  rewriter.setInsertionPoint(op);
-  auto smaller = GenericOp::create(rewriter, op.getLoc(), op.getResultTypes(),
-                                   inputs, op.getOutputs(), newMaps, iterators);
-  smaller.getRegion().takeBody(op.getRegion());
-  SmallVector<linalg::IndexOp> indices;
-  smaller.getRegion().walk(
-      [&](linalg::IndexOp index) { indices.push_back(index); });
-  for (linalg::IndexOp index : indices) {
-    rewriter.setInsertionPoint(index);
-    int64_t place = places[index.getDim()];
-    if (place >= 0)
-      index.setDim(place);
-    else
-      rewriter.replaceOpWithNewOp<arith::ConstantIndexOp>(index, 0);
-  }
-  rewriter.replaceOp(op, smaller.getResults());
-  return smaller;
-}
-
-/// Pattern: what an operation reads of a reshape of another one's result, whose
-/// dimensions of size one alone it changes, it reads of that result.
-static GenericOp readThroughReshapes(RewriterBase &rewriter, GenericOp op) {
-  SmallVector<Value> inputs(op.getInputs());
-  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  bool changed = false;
-  for (auto [input, map] : llvm::zip(inputs, maps)) {
-    auto reshape = input.getDefiningOp<stablehlo::ReshapeOp>();
-    if (!reshape || !reshape.getOperand().getDefiningOp<GenericOp>())
-      continue;
-    AffineMap through = mapThroughReshape(map, getShape(reshape),
-                                          getShape(reshape.getOperand()));
-    if (!through)
-      continue;
-    input = reshape.getOperand();
-    map = through;
-    changed = true;
-  }
-  return changed ? dropUnitLoops(rewriter, op, inputs, maps) : op;
-}
-
-//===----------------------------------------------------------------------===//
 // Groups
 //===----------------------------------------------------------------------===//
 
@@ -338,9 +255,49 @@ bool isMovable(Operation *op) {
              stablehlo::ConstantOp, UnrealizedConversionCastOp>(op);
 }
 
+/// What is asked of operations again and again while groups grow, and these
+/// stay as they are.
+class RowFacts {
+public:
+  explicit RowFacts(const Target &target) : target(target) {}
+
+  /// What an operation is over rows.
+  struct Own {
+    SmallVector<int64_t> rows;
+    StringRef fault;
+    /// Its loops over the rows, without a fault.
+    SmallVector<unsigned> dims;
+  };
+  const Own &findOwn(GenericOp op, ArrayRef<int64_t> rows) {
+    std::deque<Own> &known = own[op];
+    auto found = llvm::find_if(
+        known, [&](const Own &one) { return ArrayRef(one.rows) == rows; });
+    if (found != known.end())
+      return *found;
+    Own &one = known.emplace_back();
+    one.rows.assign(rows.begin(), rows.end());
+    one.fault = findOwnFault(op, rows, target);
+    if (one.fault.empty())
+      one.dims = *findRowDims(op, rows);
+    return one;
+  }
+  ArrayRef<Value> getReads(Operation *op) {
+    auto [it, isNew] = reads.try_emplace(op);
+    if (isNew)
+      it->second = whale::getReads(op).takeVector();
+    return it->second;
+  }
+
+private:
+  Target target;
+  std::unordered_map<Operation *, std::deque<Own>> own;
+  std::unordered_map<Operation *, SmallVector<Value>> reads;
+};
+
 /// What needs a group and is before its last member: to go after it. A fault if
 /// the group needs it, or it can't move.
-StringRef findLater(const Group &group, SmallVectorImpl<Operation *> &later) {
+StringRef findLater(const Group &group, RowFacts &facts,
+                    SmallVectorImpl<Operation *> &later) {
   llvm::SmallPtrSet<Operation *, 16> members, tainted;
   for (GenericOp op : group.members)
     members.insert(op);
@@ -352,10 +309,10 @@ StringRef findLater(const Group &group, SmallVectorImpl<Operation *> &later) {
     if (++count > kMaxWindow)
       return "it is far from those";
     bool needsMember = false, needsLater = false;
-    forEachRead(op, [&](Value value) {
+    for (Value value : facts.getReads(op)) {
       needsMember |= members.contains(value.getDefiningOp());
       needsLater |= tainted.contains(value.getDefiningOp());
-    });
+    }
     if (members.contains(op)) {
       if (needsLater)
         return "it needs what another operation makes of theirs";
@@ -394,13 +351,13 @@ StringRef findSizeFault(const Group &group, const Target &target) {
 }
 
 /// Why these are not one kernel; empty if they can be.
-StringRef findFault(const Group &group, const Target &target) {
+StringRef findFault(const Group &group, RowFacts &facts, const Target &target) {
   llvm::SetVector<Value> buffers;
   for (GenericOp op : group.members) {
-    if (StringRef fault = findOwnFault(op, group.rows, target); !fault.empty())
-      return fault;
-    SmallVector<unsigned> dims = *findRowDims(op, group.rows);
-    llvm::SetVector<Value> reads = getReads(op);
+    const RowFacts::Own &own = facts.findOwn(op, group.rows);
+    if (!own.fault.empty())
+      return own.fault;
+    ArrayRef<Value> reads = facts.getReads(op);
     buffers.insert_range(reads);
     buffers.insert_range(op->getResults());
     for (Value value : reads) {
@@ -408,8 +365,10 @@ StringRef findFault(const Group &group, const Target &target) {
         continue;
       auto maker = value.getDefiningOp<GenericOp>();
       AffineMap map = maker.getIndexingMapMatchingResult(cast<OpResult>(value));
-      if (!readsRowAligned(op, value, dims) ||
-          !isRowAligned(map, getShape(value), *findRowDims(maker, group.rows)))
+      // It comes first, and has no fault.
+      ArrayRef<unsigned> dims = facts.findOwn(maker, group.rows).dims;
+      if (!readsRowAligned(op, value, own.dims) ||
+          !isRowAligned(map, getShape(value), dims))
         return "it needs more than its row of theirs";
     }
   }
@@ -418,7 +377,7 @@ StringRef findFault(const Group &group, const Target &target) {
   if (StringRef fault = findSizeFault(group, target); !fault.empty())
     return fault;
   SmallVector<Operation *> later;
-  return findLater(group, later);
+  return findLater(group, facts, later);
 }
 
 /// Whether a row is walked again after it has been reduced.
@@ -436,11 +395,12 @@ public:
     groups.clear();
     groupOf.clear();
     SmallVector<GenericOp> generics(block.getOps<GenericOp>());
-    for (GenericOp op : generics) {
+    for (GenericOp &op : generics)
       op = readThroughReshapes(rewriter, op);
+    facts.emplace(target);
+    for (GenericOp op : generics)
       if (!join(op))
         begin(op);
-    }
     for (std::unique_ptr<Group> &group : groups)
       if (group && isWorth(*group))
         convert(*group);
@@ -451,10 +411,9 @@ private:
   /// first, and each other one that the rules allow.
   bool join(GenericOp op) {
     llvm::SetVector<Group *> read;
-    forEachRead(op, [&](Value value) {
+    for (Value value : facts->getReads(op))
       if (Group *group = groupOf.lookup(value.getDefiningOp()))
         read.insert(group);
-    });
     SmallVector<Group *> sources(read.begin(), read.end());
     llvm::sort(sources, [](Group *a, Group *b) {
       return b->members.back()->isBeforeInBlock(a->members.back());
@@ -473,7 +432,7 @@ private:
       llvm::sort(both.members, [](GenericOp a, GenericOp b) {
         return a->isBeforeInBlock(b);
       });
-      StringRef fault = findFault(both, target);
+      StringRef fault = findFault(both, *facts, target);
       if (fault.empty()) {
         joined = std::move(both);
         accepted.push_back(source);
@@ -497,10 +456,10 @@ private:
   void begin(GenericOp op) {
     Group group;
     group.rows = findReducedRows(op);
-    if (group.rows.empty() || !findOwnFault(op, group.rows, target).empty())
+    if (group.rows.empty() || !facts->findOwn(op, group.rows).fault.empty())
       return;
     group.members = {op};
-    if (findFault(group, target).empty())
+    if (findFault(group, *facts, target).empty())
       add(std::move(group));
   }
 
@@ -512,8 +471,9 @@ private:
 
   void convert(const Group &group) {
     // Other groups have become kernels since it was found.
+    facts.emplace(target);
     SmallVector<Operation *> later;
-    if (!findLater(group, later).empty())
+    if (!findLater(group, *facts, later).empty())
       return;
     Operation *last = group.members.back();
     for (Operation *op : later) {
@@ -529,6 +489,8 @@ private:
   IRRewriter rewriter;
   bool remarks;
   Target target;
+  /// Of the operations as they are now.
+  std::optional<RowFacts> facts;
   std::vector<std::unique_ptr<Group>> groups; // Null where joined.
   llvm::DenseMap<Operation *, Group *> groupOf;
 };

@@ -30,6 +30,11 @@ bool isRowAligned(mlir::AffineMap map, llvm::ArrayRef<int64_t> shape,
 bool readsRowAligned(mlir::linalg::GenericOp op, mlir::Value tensor,
                      llvm::ArrayRef<unsigned> rowDims);
 
+/// Pattern: what an operation reads of a reshape of another one's result, whose
+/// dimensions of size one alone it changes, it reads of that result.
+mlir::linalg::GenericOp readThroughReshapes(mlir::RewriterBase &rewriter,
+                                            mlir::linalg::GenericOp op);
+
 /// How many rows there are.
 int64_t countRows(llvm::ArrayRef<int64_t> rows);
 
