@@ -23,7 +23,9 @@ FlowTree::FlowTree(const Placement &placement) : placement(placement) {
 
 FlowTree::Node FlowTree::build(const PlacementNode &node, Box &box,
                                unsigned &leaf) {
-  Node made{&node, leaf, leaf, {}, {}, {}, node.kind == Kind::Partial};
+  Node made{&node, leaf, leaf, {}, {}, {}};
+  made.hasPartial = node.kind == Kind::Partial;
+  made.hasSplit = node.kind == Kind::Split;
   if (node.isLeaf())
     ++leaf;
   made.children.reserve(node.children.size());
@@ -43,8 +45,10 @@ FlowTree::Node FlowTree::build(const PlacementNode &node, Box &box,
     for (const PlacementNode &child : node.children)
       made.children.push_back(build(child, box, leaf));
   }
-  for (const Node &child : made.children)
+  for (const Node &child : made.children) {
     made.hasPartial |= child.hasPartial;
+    made.hasSplit |= child.hasSplit;
+  }
   made.endLeaf = leaf;
   return made;
 }

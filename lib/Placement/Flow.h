@@ -30,7 +30,8 @@ public:
     /// coordinates of the view.
     Extents begins, ends;
     std::vector<Node> children;
-    bool hasPartial = false;
+    /// Whether it, or a node below it, is of that kind.
+    bool hasPartial = false, hasSplit = false;
 
     PlacementNode::Kind kind() const { return node->kind; }
     bool isLeaf() const { return node->isLeaf(); }

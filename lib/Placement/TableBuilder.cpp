@@ -17,6 +17,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <compare>
+#include <map>
 #include <set>
 
 using namespace llvm;
@@ -106,6 +107,12 @@ private:
   /// The number of elements that each leaf of `from` sends to others so far.
   std::vector<int64_t> sent;
   std::vector<int64_t> breaks;
+  /// What elements' terms were distributed to, by partial node of `to` and
+  /// element: some megabytes, then they are found anew.
+  static constexpr int64_t kMostShared = int64_t(1) << 18;
+  std::map<std::pair<const Node *, Extents>, std::vector<SmallVector<Term>>>
+      shares;
+  int64_t sharedTerms = 0;
 
   Receiver receiverOf(unsigned leaf) {
     const Shard &shard = to.shards()[leaf];
@@ -188,14 +195,14 @@ private:
     chooseTerms(*best, target, point, terms);
   }
 
-  /// Keeps of `terms` those that child `wanted` of a partial target node holds:
-  /// a term goes to a child that owns it, else to one whose devices own it,
-  /// else to the one with the fewest terms. The result depends on the element
-  /// alone, so that all receivers agree.
-  void distribute(const Node &target, unsigned wanted, Point point,
-                  SmallVectorImpl<Term> &terms) {
+  /// Gives each of `terms` to a child of a partial target node: to one that
+  /// owns it, else to one whose devices own it, else to the one with the fewest
+  /// terms. The result depends on the element alone, so that all receivers
+  /// agree.
+  std::vector<SmallVector<Term>> distribute(const Node &target, Point point,
+                                            ArrayRef<Term> terms) {
     SmallVector<unsigned> load(target.children.size(), 0);
-    SmallVector<Term> kept;
+    std::vector<SmallVector<Term>> byChild(target.children.size());
     // The children that own the term, usually few, with the number of their
     // owners.
     SmallVector<std::pair<unsigned, std::pair<unsigned, unsigned>>> scores;
@@ -213,37 +220,55 @@ private:
         score->second.first += to.holds(other, point.to);
         score->second.second += 1;
       });
-      unsigned best = llvm::min_element(load) - load.begin();
-      if (!scores.empty())
-        best = llvm::max_element(scores, [&](auto &a, auto &b) {
-                 return std::make_tuple(a.second, load[b.first], b.first) <
-                        std::make_tuple(b.second, load[a.first], a.first);
-               })->first;
+      unsigned best =
+          scores.empty()
+              ? llvm::min_element(load) - load.begin()
+              : llvm::max_element(scores, [&](auto &a, auto &b) {
+                  return std::make_tuple(a.second, load[b.first], b.first) <
+                         std::make_tuple(b.second, load[a.first], a.first);
+                })->first;
       ++load[best];
-      if (best == wanted)
-        kept.push_back(term);
+      byChild[best].push_back(term);
     }
-    terms.assign(kept.begin(), kept.end());
+    return byChild;
+  }
+
+  /// The terms of the element that each child of a partial target node holds;
+  /// `terms` are those of the partial nodes above it, if there are some. All
+  /// leaves that have the element ask for the same.
+  const std::vector<SmallVector<Term>> &
+  sharesOf(const Node &target, Point point,
+           const std::optional<SmallVector<Term>> &terms) {
+    auto [it, isNew] = shares.try_emplace({&target, Extents(point.to)});
+    if (!isNew)
+      return it->second;
+    SmallVector<Term> own;
+    if (terms)
+      own = *terms;
+    else
+      chooseTerms(from.root(), target, point, own);
+    sharedTerms += int64_t(own.size());
+    it->second = distribute(target, point, own);
+    return it->second;
   }
 
   /// Returns the terms of the element that leaf `leaf` of the target holds.
   SmallVector<Term> termsOf(unsigned leaf, Point point) {
-    SmallVector<Term> terms;
-    bool chosen = false;
+    if (sharedTerms > kMostShared) {
+      shares.clear();
+      sharedTerms = 0;
+    }
+    std::optional<SmallVector<Term>> terms;
     const Node *node = &to.root();
     while (!node->isLeaf()) {
       unsigned child = node->childOf(leaf);
-      if (node->kind() == Kind::Partial) {
-        if (!chosen)
-          chooseTerms(from.root(), *node, point, terms);
-        chosen = true;
-        distribute(*node, child, point, terms);
-      }
+      if (node->kind() == Kind::Partial)
+        terms = sharesOf(*node, point, terms)[child];
       node = &node->children[child];
     }
-    if (!chosen)
-      chooseTerms(from.root(), *node, point, terms);
-    return terms;
+    if (!terms)
+      chooseTerms(from.root(), *node, point, terms.emplace());
+    return std::move(*terms);
   }
 
   /// Returns the leaf of `from` that sends the element of `term` to `device`.
@@ -302,6 +327,8 @@ private:
   /// Records where the parts of splits that overlap `box` end inside it.
   static void collectCuts(const Node &node, const Box &box,
                           MutableArrayRef<SmallVector<int64_t>> cuts) {
+    if (!node.hasSplit)
+      return;
     if (node.kind() != Kind::Split) {
       for (const Node &child : node.children)
         collectCuts(child, box, cuts);
