@@ -13,7 +13,7 @@
 #include "whale/ProgramFormat/Program.h"
 #include "whale/Step/CostModel.h"
 
-#include <map>
+#include <unordered_map>
 #include <vector>
 
 namespace whale {
@@ -26,7 +26,9 @@ struct AlikeRanks {
   std::vector<int64_t> first;
   /// By channel's collective and rank: a number that groups have in common
   /// whose members are alike. A rank without a group is not there.
-  std::map<const format::Collective *, std::map<int64_t, size_t>> groups;
+  std::unordered_map<const format::Collective *,
+                     std::unordered_map<int64_t, size_t>>
+      groups;
   /// By rank: a number that its node has in common with those of the same links
   /// and ranks.
   std::vector<size_t> nodes;

@@ -12,7 +12,7 @@
 #include "whale/System/Error.h"
 
 #include <algorithm>
-#include <tuple>
+#include <unordered_map>
 
 namespace whale {
 namespace {
@@ -66,7 +66,9 @@ private:
     double secondsAlone = 0;
     double sentBytes = 0;
   };
-  const Price &priceOf(const format::Collective &collective, size_t group);
+  /// By number of the group.
+  using Prices = std::map<size_t, Price>;
+  const Prices &pricesOf(const format::Collective &collective);
   void assumePeak(const OpCost &cost);
   double tripsOf(const format::While &loop);
   void describe(ModelledRanks &ranks) const;
@@ -76,12 +78,18 @@ private:
   std::unique_ptr<CostModel> model;
   AlikeRanks alike;
   ModelledStep step;
-  std::map<std::pair<const format::Collective *, size_t>, Price> prices;
-  /// By channel, use of it, and number of the group.
-  std::map<std::tuple<int64_t, size_t, size_t>, size_t> transfers;
+  std::unordered_map<const format::Collective *, Prices> prices;
+  static constexpr size_t kNoExchange = static_cast<size_t>(-1);
+  /// A use of a channel.
+  struct Use {
+    /// Of `step.exchanges`.
+    size_t exchange;
+    /// By number of the group.
+    std::map<size_t, size_t> transfers;
+  };
+  /// By channel, in their order.
+  std::unordered_map<int64_t, std::vector<Use>> known;
   size_t transferCount = 0;
-  /// Of `step.exchanges`, by channel and use.
-  std::map<std::pair<int64_t, size_t>, size_t> numbers;
   SharedLinks links;
   /// Of `links`, by the number of the node.
   std::map<size_t, size_t> hosts;
@@ -96,32 +104,32 @@ private:
   /// By function.
   std::map<int64_t, Computation> runs;
   /// How often each channel was used.
-  std::map<int64_t, size_t> uses;
+  std::unordered_map<int64_t, size_t> uses;
   /// Parts of the queue, by numbers of starts.
-  std::map<int64_t, size_t> partOf;
+  std::unordered_map<int64_t, size_t> partOf;
 };
 
 } // namespace
 
-const Modeller::Price &Modeller::priceOf(const format::Collective &collective,
-                                         size_t group) {
-  auto [it, isNew] = prices.try_emplace({&collective, group});
+const Modeller::Prices &
+Modeller::pricesOf(const format::Collective &collective) {
+  auto [it, isNew] = prices.try_emplace(&collective);
   if (!isNew)
     return it->second;
-  std::vector<Exchange> own;
-  const std::map<int64_t, size_t> &numbers = alike.groups.at(&collective);
+  std::map<size_t, std::vector<Exchange>> alikes;
+  const auto &numbers = alike.groups.at(&collective);
   std::vector<Exchange> all = exchangesOf(collective);
   auto exchange = all.begin();
-  for (const format::Group &members : collective.groups) {
-    if (numbers.at(members.front()) == group)
-      own.push_back(std::move(*exchange));
-    ++exchange;
+  for (const format::Group &members : collective.groups)
+    alikes[numbers.at(members.front())].push_back(std::move(*exchange++));
+  for (const auto &[group, own] : alikes) {
+    Price &price = it->second[group];
+    price.loads = model->linkLoads(own);
+    price.secondsAlone =
+        model->exchangeSeconds(own.front()) - price.loads.latency;
+    for (const Exchange &each : own)
+      price.sentBytes += sentBytes(each);
   }
-  it->second.loads = model->linkLoads(own);
-  it->second.secondsAlone =
-      model->exchangeSeconds(own.front()) - it->second.loads.latency;
-  for (const Exchange &each : own)
-    it->second.sentBytes += sentBytes(each);
   return it->second;
 }
 
@@ -199,18 +207,23 @@ void Modeller::addStart(const format::Start &start, double runs) {
   auto group = groups->second.find(rank);
   if (group == groups->second.end())
     return;
-  const Price &price = priceOf(collective, group->second);
+  const Price &price = pricesOf(collective).at(group->second);
+  // Uses that ranks before were in no group of are not there yet.
+  std::vector<Use> &known = this->known[start.channel];
+  while (known.size() <= use)
+    known.push_back({kNoExchange, {}});
+  Use &own = known[use];
   auto [transfer, isNew] =
-      transfers.try_emplace({start.channel, use, group->second}, transferCount);
+      own.transfers.try_emplace(group->second, transferCount);
   if (isNew) {
     ++transferCount;
-    auto [number, isFirst] =
-        numbers.try_emplace({start.channel, use}, step.exchanges.size());
-    if (isFirst)
+    if (own.exchange == kNoExchange) {
+      own.exchange = step.exchanges.size();
       step.exchanges.push_back(
           {start.channel, {runs, 0, 0, price.loads.choice}});
+    }
     double bytes = std::min(mostTimes, runs * price.sentBytes);
-    ModelledExchange &exchange = step.exchanges[number->second].second;
+    ModelledExchange &exchange = step.exchanges[own.exchange].second;
     exchange.sentBytes += bytes;
     // Its groups go on side by side.
     exchange.secondsAlone = std::max(
@@ -219,6 +232,7 @@ void Modeller::addStart(const format::Start &start, double runs) {
     step.sentBytes += bytes;
     SharedLinks::Cargo &cargo = links.cargos.emplace_back();
     cargo.secondsAlone = std::min(mostTimes, runs * price.secondsAlone);
+    cargo.loads.reserve(price.loads.loads.size());
     for (const LinkLoads::Load &load : price.loads.loads)
       cargo.loads.push_back(
           {load.link, std::min(mostTimes, runs * load.bytes)});
@@ -298,6 +312,7 @@ void Modeller::read(ModelledRanks &ranks) {
   partOf.clear();
   const format::RankClass &rankClass =
       program.classes[program.ranks[rank].rankClass];
+  queue.items.reserve(rankClass.instructions.size());
   for (const format::Instruction &instruction : rankClass.instructions) {
     const auto &operation = instruction.operation;
     if (const auto *start = std::get_if<format::Start>(&operation)) {
@@ -317,7 +332,10 @@ void Modeller::read(ModelledRanks &ranks) {
   }
   queue.overlapTax = cluster.kindOf(rank).overlapTax;
   placeOnHost();
-  ranks.items = queue.items;
+  queue.items.shrink_to_fit();
+  queue.parts.shrink_to_fit();
+  ranks.instructions.shrink_to_fit();
+  ranks.parts.shrink_to_fit();
   queues.push_back(std::move(queue));
 }
 
@@ -373,6 +391,7 @@ ModelledStep Modeller::run() {
   if (!times)
     throw system::Error("ranks wait for one another in a circle");
   for (size_t i = 0; i < step.ranks.size(); ++i) {
+    step.ranks[i].items = std::move(queues[i].items);
     step.ranks[i].times = std::move((*times)[i]);
     step.seconds = std::max(step.seconds, step.ranks[i].times.seconds);
   }
