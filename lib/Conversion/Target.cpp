@@ -11,9 +11,16 @@
 using namespace whale;
 
 static constexpr llvm::StringLiteral kProcessor = "cpu", kI8 = "+i8",
-                                     kGpu = "sm_", kCudnn = "+cudnn=";
+                                     kGpu = "sm_", kCudnn = "+cudnn=",
+                                     kPlan = "+plan";
 
-std::optional<Target> Target::parse(StringRef text) {
+std::optional<Target> Target::parse(llvm::StringRef text) {
+  if (text.consume_back(kPlan)) {
+    std::optional<Target> target = parse(text);
+    if (!target || target->isPlanned)
+      return std::nullopt;
+    return target->withoutCode();
+  }
   if (text.consume_front(kProcessor)) {
     bool hasI8 = text.consume_front(kI8);
     return text.empty() ? std::optional(forProcessor(hasI8)) : std::nullopt;
@@ -31,6 +38,11 @@ std::optional<Target> Target::parse(StringRef text) {
 }
 
 std::string Target::str() const {
+  if (isPlanned) {
+    Target target = *this;
+    target.isPlanned = false;
+    return target.str() + kPlan.str();
+  }
   if (!isGpu())
     return (kProcessor + (hasI8 ? kI8 : "")).str();
   std::string text = format::archOf(capability);
@@ -45,7 +57,7 @@ bool llvm::cl::parser<Target>::parse(Option &option, StringRef, StringRef text,
   if (!found)
     return option.error("'" + text +
                         "' is no target; cpu, cpu+i8, sm_90 and "
-                        "sm_90+cudnn=BYTES are some");
+                        "sm_90+cudnn=BYTES are some, and each with +plan");
   target = *found;
   return false;
 }

@@ -85,7 +85,8 @@ llvm::ArrayRef<Level> getLevels() {
        /*gpuPipeline=*/"", /*isVerified=*/false},
       {kKernelsLevel,
        "any(" PRODUCTS ",whale-unroll-loops,"
-       "whale-stablehlo-to-linalg,whale-fuse-kernels,whale-fuse-rows),"
+       "whale-stablehlo-to-linalg,whale-fuse-kernels,"
+       "whale-fuse-rows{target=%}),"
        "whale-outline-kernels",
        "any(" GPU_PRODUCTS ",whale-divide-windows,"
        "whale-divide-scatters,whale-form-epilogues{target=%},"

@@ -88,6 +88,10 @@ int LevelRunner::getCapability(int64_t rank) const {
 }
 
 Target LevelRunner::getTarget(int64_t rank) const {
+  return isTrial ? findTarget(rank).withoutCode() : findTarget(rank);
+}
+
+Target LevelRunner::findTarget(int64_t rank) const {
   int capability = getCapability(rank);
   if (capability == 0)
     return Target::forProcessor(

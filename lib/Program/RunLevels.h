@@ -85,6 +85,7 @@ private:
   llvm::LogicalResult runPasses(mlir::ModuleOp module, const Level &level,
                                 llvm::StringRef pipeline,
                                 const Target &target = {}) const;
+  Target findTarget(int64_t rank) const;
   std::string withOptions(llvm::StringRef pipeline, const Target &target) const;
   int64_t getAttentionWorkspace(int capability) const;
   void joinAlike(const std::set<int> &capabilities);

@@ -20,6 +20,8 @@ TEST(Target, Text) {
   for (const auto &[target, text] :
        {std::pair(Target(), "cpu"),
         {Target::forProcessor(true), "cpu+i8"},
+        {Target().withoutCode(), "cpu+plan"},
+        {Target::forGpu(80, 1).withoutCode(), "sm_80+cudnn=1+plan"},
         {Target::forGpu(90), "sm_90"},
         {Target::forGpu(120, 0), "sm_120+cudnn=0"},
         {Target::forGpu(80, int64_t(1) << 40), "sm_80+cudnn=1099511627776"}}) {

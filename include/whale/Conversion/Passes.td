@@ -30,7 +30,9 @@ class TargetOptionOf<string default>
              "What kernels are made for: cpu, or GPUs as sm_90; cpu+i8 "
              "multiplies 8-bit integers by instructions of its own, and on "
              "sm_90+cudnn=BYTES cuDNN computes attention, with as many bytes "
-             "besides its tensors">;
+             "besides its tensors; with +plan behind it, kernels of rows and "
+             "of attention stay empty, for plans of which no code is "
+             "written">;
 def TargetOption : TargetOptionOf<"::whale::Target()">;
 
 def LowerLibraryOps

@@ -27,6 +27,10 @@ namespace whale {
 ///   sm_90           GPUs of compute capability 9.0
 ///   sm_90+cudnn=N   such, on which a call of cuDNN's attention may take N
 ///                   bytes besides its tensors
+///
+/// and each of them with `+plan` for plans of which no code is written: kernels
+/// of rows and of attention, which are large and within all limits, say what
+/// they cost and stay empty.
 class Target {
 public:
   /// The processor, without more than all have.
@@ -46,7 +50,16 @@ public:
     return target;
   }
 
+  /// The same without code.
+  Target withoutCode() const {
+    Target target = *this;
+    target.isPlanned = true;
+    return target;
+  }
+
   bool isGpu() const { return capability > 0; }
+  /// Whether kernels that nothing needs to look into stay empty.
+  bool isWithoutCode() const { return isPlanned; }
   /// Of a GPU, 90 for sm_90.
   int getCapability() const { return capability; }
   const format::GpuArchitecture &getArchitecture() const {
@@ -67,7 +80,7 @@ public:
   auto operator<=>(const Target &other) const {
     auto orderOf = [](const Target &target) {
       return std::tuple(!target.isGpu(), target.capability,
-                        target.attentionBytes, target.hasI8);
+                        target.attentionBytes, target.hasI8, target.isPlanned);
     };
     return orderOf(*this) <=> orderOf(other);
   }
@@ -76,6 +89,7 @@ private:
   int capability = 0;
   std::optional<int64_t> attentionBytes;
   bool hasI8 = false;
+  bool isPlanned = false;
 };
 
 inline llvm::raw_ostream &operator<<(llvm::raw_ostream &stream,

@@ -252,6 +252,8 @@ void RowKernel::emit(KernelOp kernel) {
     buffers[value] = block->addArgument(getBufferType(value.getType()), loc);
   Value begin = block->addArgument(b.getIndexType(), loc);
   Value end = block->addArgument(b.getIndexType(), loc);
+  if (target.isWithoutCode())
+    return;
   SmallVector<Value> stored;
   if (!isInRegisters())
     llvm::append_range(stored, locals);

@@ -21,8 +21,9 @@ class Attention {
 public:
   using Values = llvm::SmallVector<mlir::Value>;
 
-  Attention(mlir::PatternRewriter &rewriter, mlir::Operation *op)
-      : rewriter(rewriter), op(op), loc(op->getLoc()),
+  /// Without `code`, kernels stay empty.
+  Attention(mlir::PatternRewriter &rewriter, mlir::Operation *op, bool code)
+      : rewriter(rewriter), op(op), code(code), loc(op->getLoc()),
         sizes(getAttentionSizes(op)), letters(getAttentionLetters(op)),
         isGradient(isa<AttentionGradientOp>(op)) {
     depth = llvm::alignTo(sizes.depth, kAttentionSide);
@@ -49,6 +50,7 @@ private:
 
   mlir::PatternRewriter &rewriter;
   mlir::Operation *op;
+  bool code;
   mlir::Location loc;
   AttentionSizes sizes;
   AttentionLetters letters;
@@ -113,7 +115,8 @@ struct OnlineStep {
 };
 
 /// Adds patterns that make kernels for a GPU of attention whose tiles fit.
-void populateAttentionBlockPatterns(mlir::RewritePatternSet &patterns);
+void populateAttentionBlockPatterns(mlir::RewritePatternSet &patterns,
+                                    bool code);
 
 /// Writes the result as its only user, if that transposes it, has it; with
 /// `keepsFeatures` only if features stay neighbours.

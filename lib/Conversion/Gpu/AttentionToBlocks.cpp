@@ -140,6 +140,8 @@ Attention::makeBlocks(TypeRange results, ArrayRef<Value> inputs, int64_t blocks,
         for (Value &buffer : k.buffers)
           buffer = flatten(k.b, loc, buffer);
         k.parallel({sizes.heads, blocks}, [&](ValueRange at) {
+          if (!code)
+            return;
           AttentionTiles t(k, op, tiles);
           body(t, at[0], at[1]);
         });
@@ -255,27 +257,31 @@ namespace {
 
 /// Pattern: attention whose tiles fit becomes kernels.
 struct AttentionToBlocks : RewritePattern {
-  explicit AttentionToBlocks(MLIRContext *context)
-      : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/2, context) {}
+  AttentionToBlocks(MLIRContext *context, bool code)
+      : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/2, context),
+        code(code) {}
 
   LogicalResult matchAndRewrite(Operation *op,
                                 PatternRewriter &rewriter) const override {
     if (!isAttention(op))
       return failure();
-    Attention attention(rewriter, op);
+    Attention attention(rewriter, op, code);
     StringRef reason = attention.findReason();
     if (reason.empty()) {
       if (auto forward = dyn_cast<AttentionOp>(op))
         absorbTranspose(rewriter, forward);
-      return Attention(rewriter, op).run();
+      return Attention(rewriter, op, code).run();
     }
     op->emitRemark("attention is left to the library: ") << reason;
     return failure();
   }
+
+  bool code;
 };
 
 } // namespace
 
-void whale::populateAttentionBlockPatterns(RewritePatternSet &patterns) {
-  patterns.add<AttentionToBlocks>(patterns.getContext());
+void whale::populateAttentionBlockPatterns(RewritePatternSet &patterns,
+                                           bool code) {
+  patterns.add<AttentionToBlocks>(patterns.getContext(), code);
 }

@@ -598,7 +598,7 @@ struct LowerLibraryOps : whale::impl::LowerLibraryOpsBase<LowerLibraryOps> {
     populateLinearAlgebraPatterns(patterns);
     populateAttentionPatterns(patterns);
     if (target.isGpu())
-      populateAttentionBlockPatterns(patterns);
+      populateAttentionBlockPatterns(patterns, !target.isWithoutCode());
     if (std::optional<int64_t> bytes = target.getAttentionBytes())
       populateFusedAttentionPatterns(patterns, target.getCapability(), *bytes);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
