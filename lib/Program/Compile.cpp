@@ -169,15 +169,56 @@ static EmitOptions makeEmitOptions(ModuleOp module, const LevelRunner &levels,
   return emit;
 }
 
-/// Plans a step with a change in a context of its own, so that several threads
-/// may.
-static PlannedStep planApart(StringRef text, StringRef fileName,
-                             CompileOptions options, const StepChange &change,
-                             int64_t spareBytes) {
+/// The same, of plans of which only what they come to is told.
+static CompileOptions withoutReports(CompileOptions options) {
   options.onPass = nullptr;
   options.onFit = nullptr;
   options.dumpPhasesTo.clear();
   options.explain = options.explainMemory = false;
+  return options;
+}
+
+/// Whether the last level alone looks at what the change sets.
+static bool isOrderAlone(const StepChange &change) {
+  return !change.splits &&
+         llvm::all_of(change.options, [](const Plan::Option &option) {
+           return option.key == Config::kApplyGroups;
+         });
+}
+
+/// Plans a step with a change of its order, from the module that comes to the
+/// last level, which has a context of its own. Nothing where that does not fit:
+/// levels before may then decide otherwise.
+static std::optional<PlannedStep> planOrder(ModuleOp unordered,
+                                            StringRef fileName,
+                                            const CompileOptions &options,
+                                            const StepChange &change) {
+  ScopedDiagnosticHandler quiet(unordered.getContext(),
+                                [](Diagnostic &) { return success(); });
+  Reporter reporter([](const CompileMessage &) {}, /*remarks=*/false, "");
+  LevelRunner levels(fileName, options, reporter);
+  if (failed(levels.setCluster(unordered)))
+    return std::nullopt;
+  change.apply(unordered);
+  EmitOptions emit = makeEmitOptions(unordered, levels, options);
+  auto price = [&](ModuleOp lowered, ArrayRef<MemoryNeed> needs) {
+    return priceStep(lowered, emit, levels, needs);
+  };
+  LevelRunner trial = levels.forTrials();
+  Fitter fitter(unordered, trial, options.libraries, reporter, price);
+  fitter.setTrial(/*spareBytes=*/0);
+  FitResult result = fitter.run(getLevels().back().name);
+  getScratchFinder(unordered) = nullptr;
+  return result == FitResult::Fits ? std::optional(fitter.getPlanned())
+                                   : std::nullopt;
+}
+
+/// Plans a step with a change in a context of its own, so that several threads
+/// may.
+static PlannedStep planApart(StringRef text, StringRef fileName,
+                             const CompileOptions &options,
+                             const StepChange &change, int64_t spareBytes,
+                             const FittedStep &without) {
   DialectRegistry registry;
   registerProgramDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -204,6 +245,10 @@ static PlannedStep planApart(StringRef text, StringRef fileName,
   LevelRunner trial = levels.forTrials();
   Fitter fitter(*module, trial, options.libraries, reporter, price);
   fitter.setTrial(spareBytes);
+  // Without recomputation it is the step that is known.
+  if (spareBytes > 0 && without.isFirst && change.options.size() == 1 &&
+      !change.splits)
+    fitter.setWithoutRecomputing(without.planned);
   bool failed = fitter.run(getLevels().front().name) == FitResult::Failed;
   std::string error = std::move(planned.error);
   planned = fitter.getPlanned();
@@ -248,13 +293,23 @@ static LogicalResult reportFit(ModuleOp input, StringRef text,
     return input.emitError("is partitioned already, and has no other plan");
   auto say = [&](const Json &said) { options.onFit(system::printJson(said)); };
   say(describeFit(input, cluster, step.fitted));
-  if (options.pricesOptions)
-    priceOptions(
-        input, cluster, step.fitted,
-        [&](const StepChange &change, int64_t spareBytes) {
-          return planApart(text, fileName, options, change, spareBytes);
-        },
-        say);
+  if (!options.pricesOptions)
+    return success();
+  CompileOptions quiet = withoutReports(options);
+  std::mutex mutex;
+  auto plan = [&](const StepChange &change, int64_t spareBytes) {
+    OwningOpRef<ModuleOp> unordered;
+    if (isOrderAlone(change)) {
+      std::lock_guard<std::mutex> lock(mutex);
+      unordered = std::move(step.unordered);
+    }
+    // The step's context has one plan at a time.
+    if (unordered)
+      if (auto planned = planOrder(*unordered, fileName, quiet, change))
+        return *planned;
+    return planApart(text, fileName, quiet, change, spareBytes, step.fitted);
+  };
+  priceOptions(input, cluster, step.fitted, plan, say);
   return success();
 }
 
@@ -292,8 +347,12 @@ static LogicalResult compileModule(ModuleOp module, StringRef text,
   if (step->isLowered && failed(describeStep(module, program.get(), *step,
                                              levels, options, report)))
     return failure();
-  if (options.onFit)
+  if (options.onFit) {
+    // Each plan takes memory.
+    program.reset();
+    module.getBody()->clear();
     return reportFit(*input, text, fileName, options, *step, *cluster, isCut);
+  }
   LogicalResult result = success();
   if (!outDir.empty()) {
     if (options.onPass)

@@ -201,11 +201,18 @@ void FitPricer::addOthers() {
 void FitPricer::planAll() {
   planned.resize(wishes.size());
   std::vector<bool> isDone(wishes.size(), false);
+  // Several options take longest: they are not to be what all wait for.
+  std::vector<size_t> order(wishes.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::stable_sort(order, [&](size_t a, size_t b) {
+    return wishes[a].change.options.size() > wishes[b].change.options.size();
+  });
   std::atomic<size_t> next = 0;
   std::mutex mutex;
   std::condition_variable done;
   auto work = [&] {
-    for (size_t number; (number = next++) < wishes.size();) {
+    for (size_t place; (place = next++) < wishes.size();) {
+      size_t number = order[place];
       PlannedStep found;
       if (!wishes[number].sameAs)
         found = plan(wishes[number].change, wishes[number].spareBytes);

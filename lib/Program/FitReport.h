@@ -22,6 +22,8 @@ namespace whale {
 /// fullest.
 struct FittedStep {
   PlannedStep planned;
+  /// Whether that is what was decided first: nothing was corrected.
+  bool isFirst = false;
   std::vector<MemoryRow> held;
   /// What devices were expected to need.
   MemoryFit::Estimate expected;

@@ -92,6 +92,8 @@ LogicalResult Fitter::lower(StringRef first, StringRef last) {
       summary.addPlacement(module);
       findStageDevices();
     }
+    if (keepsUnordered && level.name == getLevels().back().name)
+      unordered = module.clone();
     if (failed(levels.run(module, level, lack)))
       return failure();
     if (level.name == kPlannedLevel) {
@@ -151,6 +153,19 @@ LogicalResult Fitter::findNeeds() {
   if (failed(levels.delayTransfers(module)))
     return failure();
   needs = findMemoryNeeds(module, *cluster, levels.isCpu(), scratch);
+  return success();
+}
+
+/// Plans the step as far as is known what it comes to without recomputation,
+/// which is decided next.
+LogicalResult Fitter::takeKnown(StringRef first) {
+  const Level *planned = findLevel(kPlannedLevel);
+  if (failed(lower(first, std::prev(planned)->name)))
+    return failure();
+  scheduled = save(kPlannedLevel);
+  needs = known->needs;
+  seconds = known->seconds;
+  isPriced = true;
   return success();
 }
 
@@ -426,6 +441,7 @@ LoweredStep Fitter::takeReported() {
   LoweredStep step;
   step.isLowered = isWhole;
   step.fitted.planned = getPlanned();
+  step.fitted.isFirst = isFirst;
   step.fitted.expected = isWhole ? fit.shares : lacking.expected;
   if (!needs.empty())
     step.fitted.held =
@@ -433,6 +449,7 @@ LoweredStep Fitter::takeReported() {
                 : lacking.held;
   step.needs = std::move(needs);
   step.summary = std::move(summary);
+  step.unordered = std::move(unordered);
   return step;
 }
 
@@ -451,11 +468,18 @@ FitResult Fitter::run(StringRef first) {
   summary.addInput(module);
   input = save(first);
   StringRef last = getLevels().back().name;
-  if (failed(lower(first, last)))
-    return FitResult::Failed;
-  if (!cluster)
-    return FitResult::Fits;
-  if (failed(findNeeds()) || failed(recompute()))
+  if (known && isRecomputing && cluster) {
+    if (failed(takeKnown(first)))
+      return FitResult::Failed;
+  } else {
+    if (failed(lower(first, last)))
+      return FitResult::Failed;
+    if (!cluster)
+      return FitResult::Fits;
+    if (failed(findNeeds()))
+      return FitResult::Failed;
+  }
+  if (failed(recompute()))
     return FitResult::Failed;
   std::optional<int64_t> device = findOverfull(needs, *cluster);
   std::string firstLack;
@@ -466,6 +490,7 @@ FitResult Fitter::run(StringRef first) {
   if (device && undecided.module && cluster->devices.size() > 1 && !isGiven) {
     firstLack = describeLack(needs, *cluster, *device);
     lack.clear();
+    isFirst = false;
     isWhole = isPriced = false;
     // Where nothing else can be decided, this lack is what is wrong.
     if (!plan(correct()) || !cutAgain())

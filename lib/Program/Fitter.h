@@ -70,6 +70,11 @@ public:
     isTrial = true;
     spare = spareBytes;
   }
+  /// Has `takeReported` have the module before the last level, too.
+  void keepUnordered() { keepsUnordered = true; }
+  /// Has what the step comes to if nothing is computed again be taken as known:
+  /// of a trial that recomputes.
+  void setWithoutRecomputing(PlannedStep step) { known = std::move(step); }
   /// Of the plan that was made last: the device's bytes, and a step's seconds.
   PlannedStep getPlanned() const { return {needs, seconds, ""}; }
   /// Of the last plan that does not fit.
@@ -88,6 +93,7 @@ private:
 
   // What devices need.
   llvm::LogicalResult findNeeds();
+  llvm::LogicalResult takeKnown(llvm::StringRef first);
   int64_t findScratch(mlir::ModuleOp products, int64_t device);
   std::vector<MemoryNeed> getExpectedNeeds() const;
   llvm::LogicalResult findSeconds();
@@ -132,6 +138,11 @@ private:
   std::vector<MemoryNeed> needs;
   double seconds = 0;
   bool isTrial = false, isWhole = true;
+  bool keepsUnordered = false;
+  mlir::OwningOpRef<mlir::ModuleOp> unordered;
+  /// Of the plan that was decided first.
+  std::optional<PlannedStep> known;
+  bool isFirst = true;
   /// Whether `needs` and `seconds` are of a plan before that at hand.
   bool isPriced = false;
   /// Bytes that devices are to have left over.

@@ -137,6 +137,8 @@ FailureOr<LoweredStep> StepFitter::run(StringRef first) {
                  !module->hasAttr(kGivenPlanAttr) &&
                  first == getLevels().front().name;
   Fitter fitter(module, levels, libraries, reporter, price);
+  if (reports)
+    fitter.keepUnordered();
   FitResult result = fitter.run(first);
   if (reports && result != FitResult::Failed)
     return fitter.takeReported();

@@ -12,6 +12,7 @@
 #include "FitReport.h"
 #include "PlanSummary.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "whale/Program/MemoryNeeds.h"
 
 #include <functional>
@@ -31,6 +32,9 @@ struct LoweredStep {
   /// Where that is to be reported: what the step needs as it is, and whether
   /// the module came to the last level.
   FittedStep fitted = {};
+  /// The module as it came to the last level, which orders what the others have
+  /// made.
+  mlir::OwningOpRef<mlir::ModuleOp> unordered = nullptr;
   bool isLowered = true;
 };
 

@@ -133,6 +133,8 @@ private:
     auto module = function->getParentOfType<ModuleOp>();
     if (std::optional<Plan> plan = getGivenPlan(module))
       planned = std::move(plan->shares);
+    if (planned.empty())
+      return success();
     std::vector<int64_t> moments = readLoads().getMoments();
     for (const PlannedShares &shares : planned) {
       if (llvm::none_of(meshes.getMeshes(), [&](const Mesh *mesh) {
