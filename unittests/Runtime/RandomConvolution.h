@@ -12,6 +12,7 @@
 #include "program/Format.h"
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 
 namespace whale::runtime::test {
@@ -79,8 +80,22 @@ inline Convolution randomConvolution(std::mt19937 &random) {
   return op;
 }
 
+/// Dimensions of a filter in any order, often as JAX's models have them: taps,
+/// rows, columns.
+inline Convolution::Dimensions randomFilterDims(std::mt19937 &random,
+                                                size_t rank) {
+  Convolution::Dimensions dims = randomDims(random, rank);
+  if (random() % 2)
+    return dims;
+  auto last = static_cast<int64_t>(rank) - 1;
+  dims.first = last - 1;
+  dims.second = last;
+  std::iota(dims.spatial.begin(), dims.spatial.end(), 0);
+  return dims;
+}
+
 /// Of images with channels last: dense, of groups, of single channels, with few
-/// outputs; strided, dilated, spread, padded and cut.
+/// outputs; strided, dilated, spread, padded, and cut in patches.
 inline Convolution randomImageConvolution(std::mt19937 &random) {
   auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
   size_t spatial = 1 + pick(3), rank = spatial + 2;
@@ -88,7 +103,7 @@ inline Convolution randomImageConvolution(std::mt19937 &random) {
   Convolution op;
   op.lhsType = op.rhsType = op.outType = DType::F32;
   op.lhsDims = op.outDims = {0, last, {}};
-  op.rhsDims = randomDims(random, rank);
+  op.rhsDims = randomFilterDims(random, rank);
   int64_t features = 1 + pick(pick(2) ? 40 : 6);
   int64_t outputs = 1 + pick(pick(2) ? 90 : 6);
   if (int64_t kind = pick(4); kind == 0) {
@@ -116,6 +131,11 @@ inline Convolution randomImageConvolution(std::mt19937 &random) {
     window.reversed = pick(2);
     window.low = pick(6) - 2;
     window.high = pick(6) - 2;
+    if (pick(4) == 0) {
+      window = {};
+      window.stride = kernel;
+      extent = kernel * (1 + extent / kernel);
+    }
     int64_t input =
         (extent - 1) * window.lhsDilation + 1 + window.low + window.high;
     int64_t reach = (kernel - 1) * window.rhsDilation + 1;
@@ -135,7 +155,7 @@ inline Convolution randomFilterGradient(std::mt19937 &random) {
   op.lhsType = op.rhsType = op.outType = DType::F32;
   op.lhsDims = {last, 0, {}};
   op.rhsDims = {0, last, {}};
-  op.outDims = randomDims(random, rank);
+  op.outDims = randomFilterDims(random, rank);
   int64_t channels = 1 + pick(pick(2) ? 40 : 6);
   int64_t outputs = 16 * (1 + pick(5));
   if (int64_t kind = pick(4); kind == 0) {
@@ -163,6 +183,11 @@ inline Convolution randomFilterGradient(std::mt19937 &random) {
     int64_t reach =
         (gradient - 1) * window.rhsDilation + (taps - 1) * window.stride + 1;
     int64_t extent = std::max<int64_t>(reach - window.low - pick(4), 1);
+    if (pick(4) == 0) {
+      window = {};
+      window.rhsDilation = taps;
+      reach = extent = gradient * taps;
+    }
     window.high = reach - window.low - extent;
     op.lhsShape[dim] = extent;
     op.rhsShape[dim] = gradient;

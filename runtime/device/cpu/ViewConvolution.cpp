@@ -40,6 +40,39 @@ ViewConvolution::ViewConvolution(const Convolution &op,
     : op(op), lhsStrides(stridesOf(op.lhsShape)), rhsStrides(rhsStrides),
       outStrides(stridesOf(op.outShape)) {}
 
+/// A window that moves by its own width along the last dimension cuts patches
+/// from an image: what its neighbouring taps read is one row of as many times
+/// the channels. `filterStrides`: of the filter, which is the result where
+/// `isFilter`.
+static Convolution joinTaps(Convolution op, bool isFilter,
+                            const std::vector<int64_t> &filterStrides) {
+  Convolution::Window &window = op.windows.back();
+  Shape &filter = isFilter ? op.outShape : op.rhsShape;
+  auto &[rowDim, columnDim, tapDims] = isFilter ? op.outDims : op.rhsDims;
+  int64_t tapDim = tapDims.back(), lineDim = op.lhsDims.spatial.back();
+  int64_t positions = isFilter ? op.rhsShape[op.rhsDims.spatial.back()]
+                               : op.outShape[op.outDims.spatial.back()];
+  // The windows of a filter's gradient are the gradients, from tap to tap.
+  int64_t &step = isFilter ? window.rhsDilation : window.stride;
+  int64_t spread = isFilter ? window.stride : window.rhsDilation;
+  int64_t &channels =
+      op.lhsShape[isFilter ? op.lhsDims.first : op.lhsDims.second];
+  int64_t width = filter[tapDim];
+  bool cutsPatches = op.featureGroups == 1 && op.batchGroups == 1 &&
+                     !window.reversed && window.lhsDilation == 1 &&
+                     window.low == 0 && window.high == 0 && spread == 1 &&
+                     step == width && op.lhsShape[lineDim] == positions * width;
+  if (!cutsPatches || stridesOf(op.lhsShape)[lineDim] != channels ||
+      filterStrides[tapDim] != channels * filterStrides[rowDim])
+    return op;
+  op.lhsShape[lineDim] = positions;
+  channels *= width;
+  filter[tapDim] = 1;
+  filter[rowDim] *= width;
+  step = 1;
+  return op;
+}
+
 std::optional<ViewConvolution>
 ViewConvolution::prepare(const Convolution &op,
                          const std::vector<int64_t> &rhsStrides) {
@@ -51,13 +84,22 @@ ViewConvolution::prepare(const Convolution &op,
       elementCount(op.rhsShape) == 0 || elementCount(op.outShape) == 0)
     return std::nullopt;
   // What a form does not have is another's, from the start.
-  if (ViewConvolution filter(op, rhsStrides);
+  auto start = [&](const Convolution &given) {
+    ViewConvolution views(given, rhsStrides);
+    size_t line = op.lhsDims.spatial.back();
+    views.joinedTaps = op.lhsShape[line] / given.lhsShape[line];
+    return views;
+  };
+  if (ViewConvolution filter =
+          start(joinTaps(op, /*isFilter=*/true, stridesOf(op.outShape)));
       format::formOf(op) == format::ConvolutionForm::FilterGradient &&
       filter.prepareFilter())
     return filter;
-  if (ViewConvolution spread(op, rhsStrides); spread.prepareSpread())
+  if (ViewConvolution spread = start(op); spread.prepareSpread())
     return spread;
-  if (ViewConvolution rows(op, rhsStrides); rows.prepareRows())
+  if (ViewConvolution rows =
+          start(joinTaps(op, /*isFilter=*/false, rhsStrides));
+      rows.prepareRows())
     return rows;
   return std::nullopt;
 }

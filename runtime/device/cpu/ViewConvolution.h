@@ -139,6 +139,8 @@ private:
   double cycles = 0;
   std::vector<int64_t> lhsStrides, rhsStrides, outStrides;
   int64_t groups = 1, taps = 1;
+  /// So many taps of the filter that was given are one here.
+  int64_t joinedTaps = 1;
   /// Of a group: terms of each tap, or rows of a filter, and columns of the
   /// result.
   int64_t length = 0, columns = 0;

@@ -137,8 +137,9 @@ double ViewConvolution::priceOfLibrary(std::string_view implementation,
   auto filled = [&](int64_t channels) {
     return double((channels + kLanes - 1) / kLanes * kLanes) / channels;
   };
-  bool isFull = groups > 1 || length <= fewChannels;
-  work *= filled(columns) * (isFull ? 1 : filled(length));
+  int64_t channels = length / joinedTaps;
+  bool isFull = groups > 1 || channels <= fewChannels;
+  work *= filled(columns) * (isFull ? 1 : filled(channels));
   if (implementation.empty()) {
     // Of these it copies each element by itself, the results on one thread.
     constexpr double ofPatch = 2, ofResult = 5;
