@@ -51,6 +51,11 @@ def memory(field: str) -> int:
     raise RuntimeError(f"/proc/self/status has no {field}")
 
 
+def give_memory_back() -> None:
+    """To the system, what this process has freed."""
+    ctypes.CDLL(None).malloc_trim(0)
+
+
 def step_of(plan: str, leaves: int, ranks: int) -> Any:
     """A step whose state lies as a plan has it: products, one after another."""
     cluster: Any = ranks
@@ -123,6 +128,9 @@ class Pair:
         self.width = width
         whole = [self.leaf(number) for number in range(leaves)]
         self.state = wh.move(whole, self.plans[0].lowered, 0)
+        # What the first arrays took is not counted with what a switch takes.
+        del whole
+        give_memory_back()
         self.added = 0
 
     def leaf(self, number: int) -> np.ndarray:
@@ -326,7 +334,7 @@ class Worker:
             pair.check(pair.state, pair.added)
             del pair
             # What is freed is not counted with the next state.
-            ctypes.CDLL(None).malloc_trim(0)
+            give_memory_back()
             return {}
         if do == "move":
             return self.pairs[name].move()
