@@ -45,13 +45,20 @@ EVEN = {
 TINY = {"mlp": models.mlp(2, 3, 3, 5)}
 # Models, donated or not, cluster, strategy.
 RUNS = [
-    (ODD, "mlp gpt lstm", True, 8, "replicate"),
-    (ODD, "cnn moe", False, UNEVEN, "replicate"),
-    (ODD, "mlp gpt cnn lstm moe", False, UNEVEN, "split"),
-    (EVEN, "mlp gpt cnn lstm moe", True, 4, "split"),
+    (ODD, "mlp lstm", True, 8, "replicate"),
+    (ODD, "cnn", False, UNEVEN, "replicate"),
+    (ODD, "mlp gpt moe", False, UNEVEN, "split"),
+    (EVEN, "mlp gpt cnn", True, 4, "split"),
     (ODD, "lstm", True, 2, "none"),
     (TINY, "mlp", True, 8, "split"),
 ]
+if relaunch.IS_FULL:
+    RUNS += [
+        (ODD, "gpt", True, 8, "replicate"),
+        (ODD, "moe", False, UNEVEN, "replicate"),
+        (ODD, "cnn lstm", False, UNEVEN, "split"),
+        (EVEN, "lstm moe", True, 4, "split"),
+    ]
 # Results feed the state of a second step.
 STEPS = 2
 
