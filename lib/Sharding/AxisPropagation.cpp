@@ -451,8 +451,7 @@ AxisPropagation::Candidate AxisPropagation::splitCandidate(Operation *op,
 /// Whether each element of the result is one of an operand's, or such ones
 /// combined by the reduction.
 static bool movesTerms(Operation *op, Reduction reduction) {
-  return (isa<hlo::MinOp>(op) && reduction == Reduction::Min) ||
-         (isa<hlo::MaxOp>(op) && reduction == Reduction::Max) ||
+  return combinesTerms(op, reduction) ||
          isa<hlo::BroadcastInDimOp, hlo::TransposeOp, hlo::ReshapeOp,
              hlo::SliceOp, hlo::ConcatenateOp, hlo::ReverseOp,
              hlo::DynamicSliceOp, hlo::DynamicUpdateSliceOp>(op);
@@ -465,12 +464,15 @@ AxisPropagation::movedCandidate(Operation *op, const OpRule &rule) {
   AxisState terms;
   for (Value operand : op->getOperands())
     if (AxisState state = getState(operand); state.isPartial()) {
-      if (!options.passesPartial(op, operand))
+      if (!options.passesPartial(op, operand) || isForeign(op, operand))
         return std::nullopt;
       terms = state;
     }
-  if (!options.keepsPartials || !terms.isPartial() ||
-      !isIdempotent(terms.reduction) || !movesTerms(op, terms.reduction))
+  // Where what is partial is reduced in the end, combining alone makes less of
+  // that.
+  auto mayMove = options.keepsPartials ? movesTerms : combinesTerms;
+  if (!terms.isPartial() || !isIdempotent(terms.reduction) ||
+      !mayMove(op, terms.reduction))
     return std::nullopt;
   Candidate candidate;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {

@@ -56,6 +56,13 @@ std::optional<Reduction> getReductionKind(Region &body) {
       .Default([](Operation *) { return std::nullopt; });
 }
 
+bool combinesTerms(Operation *op, Reduction kind) {
+  return (isa<hlo::MinOp>(op) && kind == Reduction::Min) ||
+         (isa<hlo::MaxOp>(op) && kind == Reduction::Max) ||
+         (isa<hlo::AndOp>(op) && kind == Reduction::And) ||
+         (isa<hlo::OrOp>(op) && kind == Reduction::Or);
+}
+
 /// The splat element of a constant, looking through operations that keep it.
 static Attribute splatElement(Value value) {
   while (Operation *op = value.getDefiningOp()) {

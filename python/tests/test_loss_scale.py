@@ -128,6 +128,16 @@ def test_a_step_that_overflows_changes_nothing(cluster, stages, config):
         np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.parametrize("level", ["v0", "v1", "v2"])
+def test_flags_of_gradients_are_one_reduction(level):
+    """Beside the loss one element, which says whether all are finite."""
+    state, x = start()
+    for cluster in (2, 3):
+        own_step = jitted_step(cluster, **{"zero.level": level})
+        plan = own_step.lower(state, x, 1.0).plan()
+        assert plan["collectives"]["all_reduce"] == {"count": 2, "bytes": 5}
+
+
 def test_what_another_argument_was_is_state():
     """As the parameters of the step before."""
 

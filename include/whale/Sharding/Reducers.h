@@ -27,6 +27,11 @@ inline bool isIdempotent(Reduction kind) {
   return kind != Reduction::Sum && kind != Reduction::Product;
 }
 
+/// Whether the operation combines its operands element by element by a
+/// reduction that is idempotent: terms of it then follow from terms of one or
+/// more operands and whole values of the others.
+bool combinesTerms(mlir::Operation *op, Reduction kind);
+
 /// `a` and `b` combined by the reduction.
 mlir::Value emitCombination(mlir::OpBuilder &builder, mlir::Location loc,
                             Reduction kind, mlir::Value a, mlir::Value b);

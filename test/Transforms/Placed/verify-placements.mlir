@@ -562,3 +562,16 @@ func.func @main(%x: tensor<2xi1> {whale.placement = #half}) -> tensor<2xi1> {
   }
   return %0 : tensor<2xi1>
 }
+
+// -----
+
+// Terms of a conjunction are none of a disjunction.
+#terms = #whale.placement<[] partial and 2 on [0, 1]>
+#whole = #whale.placement<[] replicate 2 on [0, 1]>
+func.func @main(%x: tensor<i1> {whale.placement = #terms},
+                %y: tensor<i1> {whale.placement = #whole}) -> tensor<i1> {
+  %0 = stablehlo.and %x, %y {whale.placements = [#terms]} : tensor<i1>
+  // expected-error@+1 {{operand #0 is partial, and the operation is not linear in it}}
+  %1 = stablehlo.or %0, %y {whale.placements = [#terms]} : tensor<i1>
+  return %1 : tensor<i1>
+}

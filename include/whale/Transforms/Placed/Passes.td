@@ -384,7 +384,8 @@ def VerifyPlacements : Pass<"whale-verify-placements", "::mlir::ModuleOp"> {
     - the operands and results of an operation disagree, on any device, about
       the part of a dimension that its rule says they share, or cut one that it
       needs whole;
-    - a partial operand enters an operation that is not linear in it, or a
+    - a partial operand enters an operation that is not linear in it, and does
+      not combine terms as it is reduced (`and`, `or`, `minimum`, `maximum`), or a
       dimension is reduced in parts and the result is not partial;
     - a loop or branch carries a value from one placement to another;
     - a device computes, moves or holds something in a loop or branch, and has

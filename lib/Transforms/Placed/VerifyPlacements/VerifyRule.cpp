@@ -19,6 +19,7 @@
 
 #include "whale/Sharding/LocalShapes.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Sharding/Reducers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -232,7 +233,22 @@ static LogicalResult verifyWindows(Operation *op, const OpRule &rule,
   return success();
 }
 
-/// Terms are passed on where the operation is linear in them.
+/// Whether each term of the result follows from those of operands, which are
+/// all of one reduction, and of whole values.
+static bool combines(Operation *op, ArrayRef<Tensor> tensors) {
+  std::optional<Reduction> reduction;
+  for (const Tensor &tensor : tensors) {
+    if (!tensor.placement.isPartial())
+      continue;
+    std::optional<Reduction> own = tensor.placement.reduction();
+    if (!own || reduction.value_or(*own) != *own || !combinesTerms(op, *own))
+      return false;
+    reduction = own;
+  }
+  return reduction.has_value();
+}
+
+/// Terms are passed on where the operation is linear in them, or combines them.
 static LogicalResult verifyPartials(Operation *op, const OpRule &rule,
                                     ArrayRef<Tensor> tensors) {
   SmallVector<unsigned> partial;
@@ -241,11 +257,12 @@ static LogicalResult verifyPartials(Operation *op, const OpRule &rule,
       partial.push_back(tensor.index);
   if (partial.empty())
     return success();
-  if (llvm::none_of(rule.linear, [&](ArrayRef<unsigned> operands) {
-        return llvm::all_of(partial, [&](unsigned operand) {
-          return llvm::is_contained(operands, operand);
-        });
-      }))
+  bool isLinear = llvm::any_of(rule.linear, [&](ArrayRef<unsigned> operands) {
+    return llvm::all_of(partial, [&](unsigned operand) {
+      return llvm::is_contained(operands, operand);
+    });
+  });
+  if (!isLinear && !combines(op, tensors))
     return op->emitOpError("operand #")
            << partial.front() << " is partial, and the operation is not "
            << "linear in it";
