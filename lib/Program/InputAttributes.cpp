@@ -23,6 +23,7 @@
 #include "whale/Dialect/Whale/IR/WhaleDialect.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Transforms/Attributes.h"
+#include "whale/Transforms/DeviceRequests.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -78,15 +79,26 @@ LogicalResult Checker::checkDevices(Operation *op, NamedAttribute attr) {
              << attr.getName().getValue() << "' asks for "
              << *strategy.getDevices() << " devices, the cluster has "
              << devices;
-  if (attr.getName() != kVirtualDevicesAttr)
+  auto check = [&](Attribute lists, const Twine &what) -> LogicalResult {
+    for (auto list : cast<ArrayAttr>(lists).getAsRange<DenseI64ArrayAttr>())
+      for (int64_t device : list.asArrayRef())
+        if (device >= devices)
+          return emitError(locate(op), "attribute '")
+                 << attr.getName().getValue() << "': " << what
+                 << " names device " << device << ", the cluster has "
+                 << devices;
     return success();
-  auto lists = cast<ArrayAttr>(attr.getValue()).getAsRange<DenseI64ArrayAttr>();
-  for (auto [index, list] : llvm::enumerate(lists))
-    for (int64_t device : list.asArrayRef())
-      if (device >= devices)
-        return emitError(locate(op), "attribute '")
-               << kVirtualDevicesAttr << "': virtual device " << index
-               << " names device " << device << ", the cluster has " << devices;
+  };
+  if (attr.getName() == kVirtualDevicesAttr)
+    for (auto [index, list] : llvm::enumerate(cast<ArrayAttr>(attr.getValue())))
+      if (failed(check(ArrayAttr::get(op->getContext(), list),
+                       "virtual device " + Twine(index))))
+        return failure();
+  if (attr.getName() == kLikeDevicesAttr)
+    for (NamedAttribute like : cast<DictionaryAttr>(attr.getValue()))
+      if (failed(check(like.getValue(),
+                       "task graph '" + like.getName().getValue() + "'")))
+        return failure();
   return success();
 }
 

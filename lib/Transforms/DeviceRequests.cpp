@@ -25,41 +25,56 @@ FailureOr<Cluster> getCluster(ModuleOp module) {
   return (*clusters.begin()).getCluster();
 }
 
-llvm::Expected<std::vector<VirtualDevice>>
-virtualDevicesOf(ModuleOp module, const Cluster &cluster,
-                 ArrayRef<DeviceRequest> requests) {
-  const auto *python =
-      llvm::find_if(requests, [](const DeviceRequest &request) {
-        return request.name == kPythonTaskGraph;
-      });
-  if (python != requests.end()) {
-    auto place = python - requests.begin();
-    SmallVector<DeviceRequest> others(requests);
-    others.erase(others.begin() + place);
-    std::vector<VirtualDevice> devices;
-    if (!others.empty()) {
-      auto found = virtualDevicesOf(module, cluster, others);
-      if (!found)
-        return found.takeError();
-      devices = std::move(*found);
-    }
-    devices.insert(devices.begin() + place, VirtualDevice{{0}});
-    return devices;
+/// The devices of a request that don't depend on the others; empty if they do.
+using FixedDevices = llvm::function_ref<VirtualDevice(const DeviceRequest &)>;
+
+/// The devices of requests with fixed ones, and those that `assign` gives the
+/// others, among which these are not.
+static llvm::Expected<std::vector<VirtualDevice>>
+assignOthers(ArrayRef<DeviceRequest> requests, FixedDevices findFixed,
+             llvm::function_ref<llvm::Expected<std::vector<VirtualDevice>>(
+                 ArrayRef<DeviceRequest>)>
+                 assign) {
+  std::vector<VirtualDevice> devices;
+  SmallVector<DeviceRequest> others;
+  for (const DeviceRequest &request : requests) {
+    devices.push_back(findFixed(request));
+    if (devices.back().empty())
+      others.push_back(request);
   }
-  if (std::optional<Plan> plan = getGivenPlan(module);
-      plan && !plan->devices.empty()) {
-    std::vector<VirtualDevice> devices;
-    for (const DeviceRequest &request : requests) {
-      auto found = llvm::find_if(plan->devices, [&](const Plan::Devices &each) {
-        return each.taskGraph == request.name;
-      });
-      if (found == plan->devices.end())
-        return llvm::createStringError(
-            "the plan has no devices for task graph '" + request.name + "'");
-      devices.push_back(found->groups);
-    }
+  if (others.empty() && !requests.empty())
     return devices;
-  }
+  auto found = assign(others);
+  if (!found)
+    return found.takeError();
+  auto next = found->begin();
+  for (VirtualDevice &device : devices)
+    if (device.empty())
+      device = std::move(*next++);
+  return devices;
+}
+
+/// What the module says of a TaskGraph of another step; empty if this is none
+/// of its, or asks for another number of devices.
+static VirtualDevice findLikeDevices(ModuleOp module,
+                                     const DeviceRequest &request) {
+  VirtualDevice groups;
+  auto likes = module->getAttrOfType<DictionaryAttr>(kLikeDevicesAttr);
+  auto lists = likes && request.isNamed ? likes.getAs<ArrayAttr>(request.name)
+                                        : ArrayAttr();
+  if (!lists)
+    return groups;
+  for (auto list : lists.getAsRange<DenseI64ArrayAttr>())
+    groups.emplace_back(list.asArrayRef().begin(), list.asArrayRef().end());
+  if (request.devices && *request.devices != int64_t(groups.front().size()))
+    groups.clear();
+  return groups;
+}
+
+/// Of those that no plan and no other step has devices for.
+static llvm::Expected<std::vector<VirtualDevice>>
+groupDevices(ModuleOp module, const Cluster &cluster,
+             ArrayRef<DeviceRequest> requests) {
   Config config(module);
   if (auto lists = module->getAttrOfType<ArrayAttr>(kVirtualDevicesAttr)) {
     if (config.allowsUnevenReplicas())
@@ -79,6 +94,44 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
       options.wholeCluster || config.getNumMicroBatches().value_or(1) > 1;
   options.stageBytes = getMemoryFit(module).stageBytes;
   return virtualDevices(requests, cluster, options);
+}
+
+/// Of requests without those for Python.
+static llvm::Expected<std::vector<VirtualDevice>>
+assignDevices(ModuleOp module, const Cluster &cluster,
+              ArrayRef<DeviceRequest> requests) {
+  if (std::optional<Plan> plan = getGivenPlan(module);
+      plan && !plan->devices.empty()) {
+    std::vector<VirtualDevice> devices;
+    for (const DeviceRequest &request : requests) {
+      auto found = llvm::find_if(plan->devices, [&](const Plan::Devices &each) {
+        return each.taskGraph == request.name;
+      });
+      if (found == plan->devices.end())
+        return llvm::createStringError(
+            "the plan has no devices for task graph '" + request.name + "'");
+      devices.push_back(found->groups);
+    }
+    return devices;
+  }
+  auto findLike = [&](const DeviceRequest &request) {
+    return findLikeDevices(module, request);
+  };
+  return assignOthers(requests, findLike, [&](auto others) {
+    return groupDevices(module, cluster, others);
+  });
+}
+
+llvm::Expected<std::vector<VirtualDevice>>
+virtualDevicesOf(ModuleOp module, const Cluster &cluster,
+                 ArrayRef<DeviceRequest> requests) {
+  auto findPython = [](const DeviceRequest &request) {
+    return request.name == kPythonTaskGraph ? VirtualDevice{{0}}
+                                            : VirtualDevice();
+  };
+  return assignOthers(requests, findPython, [&](auto others) {
+    return assignDevices(module, cluster, others);
+  });
 }
 
 } // namespace whale

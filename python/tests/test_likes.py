@@ -323,6 +323,51 @@ def test_another_step_of_the_same_state():
     assert places == [leaf.placement for leaf in jax.tree.leaves(state)]
 
 
+def scoped(names, x, params):
+    """A layer in each scope, of which each has a number of devices."""
+    for (name, count), (w, b) in zip(names, params):
+        with wh.replicate(count, name=name):
+            x = jnp.tanh(x @ w + b)
+    return x
+
+
+@pytest.mark.parametrize(
+    "names, cluster",
+    [
+        ((("one", 2), ("two", 1)), 3),
+        ((("one", 1), ("two", 2)), 3),
+        ((("one", 2), ("two", 2)), 4),
+    ],
+)
+def test_scopes_are_where_the_step_has_them(names, cluster):
+    """One scope of the step's, though alone it would be another group."""
+
+    def step(params, x):
+        grads = jax.grad(lambda p: jnp.mean(scoped(names, x, p) ** 2))(params)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+    wh.init()
+    batch = jax.random.normal(jax.random.key(1), (12, WIDTH))
+    trained = wh.jit(step, cluster=cluster, batch_argnums=1, donate_argnums=0)
+    params = init(KEY)[0]
+    lowered = trained.lower(params, batch)
+    devices = lowered.plan()["decisions"]["devices"]
+    params = wh.jit(lambda key: init(key)[0], out_like=lowered)(KEY)
+    for number in range(2):
+        own = names[number : number + 1]
+
+        def encode(params, x, own=own, number=number):
+            return scoped(own, x, params[number : number + 1])
+
+        encoded = wh.jit(encode, in_like=lowered, batch_argnums=1)
+        found = encoded(params, batch)
+        check_places(params, encoded.last_program())
+        expected = jax.jit(encode)(jax.tree.map(np.asarray, params), batch)
+        check_equal(found, expected, rtol=1e-5, atol=1e-6)
+        name = own[0][0]
+        assert encoded.plan["decisions"]["devices"][name] == devices[name]
+
+
 def twins(params, average, x):
     grads = jax.grad(lambda p: jnp.mean((x @ p) ** 2))(params)
     params = params - grads

@@ -25,11 +25,12 @@ def annotate(
     fed_by: Mapping[int, int],
     settings: Sequence[strategies.Setting],
     places: Sequence[str | None] | None,
+    like_devices: Mapping[str, Sequence[Sequence[int]]],
 ) -> str:
     """The module's text with what the frontend adds to it.
 
     Where there are `places` for its results, all follows from these, and it has
-    no strategies.
+    no strategies. `like_devices` are those of TaskGraphs of other steps.
     """
     # JAX may hand out the module again, so the attributes go onto a copy.
     with module.context as context, ir.Location.unknown():
@@ -39,6 +40,13 @@ def annotate(
             copy = module.operation.clone()
             if places is None:
                 _annotate_module(copy, settings)
+                if like_devices:
+                    copy.attributes["whale.like_devices"] = ir.DictAttr.get(
+                        {
+                            name: _device_lists(groups)
+                            for name, groups in like_devices.items()
+                        }
+                    )
             else:
                 _annotate_parts(copy)
             main = next(
@@ -99,8 +107,8 @@ def _annotate_module(
         "lists of virtual devices (wh.cluster)",
     )
     if virtual_devices is not None:
-        copy.attributes["whale.virtual_devices"] = ir.ArrayAttr.get(
-            [ir.DenseI64ArrayAttr.get(v) for v in virtual_devices]
+        copy.attributes["whale.virtual_devices"] = _device_lists(
+            virtual_devices
         )
     patterns = _only(
         [s.patterns or None for s in settings],
@@ -110,6 +118,10 @@ def _annotate_module(
         copy.attributes["whale.scopes"] = ir.DictAttr.get(
             {name: ir.Attribute.parse(at) for name, at in patterns}
         )
+
+
+def _device_lists(lists: Sequence[Sequence[int]]) -> ir.Attribute:
+    return ir.ArrayAttr.get([ir.DenseI64ArrayAttr.get(v) for v in lists])
 
 
 # The sections of the configuration that say nothing of strategies.

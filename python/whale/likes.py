@@ -248,6 +248,17 @@ def state_of(like: Like) -> tuple[Program, list[Part]]:
     return program, parts
 
 
+def task_graph_devices(likes: Sequence[Like]) -> dict[str, list[list[int]]]:
+    """Where the steps have their TaskGraphs; the first one that has a name
+    says what it means."""
+    devices: dict[str, list[list[int]]] = {}
+    for like in likes:
+        decisions = like.program().plan.get("decisions", {})
+        for name, groups in decisions.get("devices", {}).items():
+            devices.setdefault(name, groups)
+    return devices
+
+
 class Matcher:
     """Finds which of a program's tensors are which arguments of a step."""
 

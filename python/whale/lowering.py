@@ -517,7 +517,14 @@ def lower(
     waste.check_donated(arguments, signature.results)
     module = lowered.compiler_ir("stablehlo")
     arguments, places = _places(options, arguments, signature)
-    text = annotate(module, arguments, fed_by, settings, places)
+    text = annotate(
+        module,
+        arguments,
+        fed_by,
+        settings,
+        places,
+        likes.task_graph_devices(options.likes),
+    )
     return Lowered(
         text,
         signature,

@@ -28,6 +28,8 @@ struct DeviceRequest {
   std::string name;
   /// Number of devices; nullopt means all.
   std::optional<int64_t> devices;
+  /// Whether the name is one that the user has given.
+  bool isNamed = false;
 };
 
 struct Cluster;

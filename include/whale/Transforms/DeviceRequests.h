@@ -17,10 +17,16 @@
 
 namespace whale {
 
+/// On the module: the devices of another step's TaskGraphs, with which this one
+/// has tensors in common, lists of device numbers by name.
+inline constexpr llvm::StringLiteral kLikeDevicesAttr = "whale.like_devices";
+
 /// The cluster of the module. Emits an error if there is none.
 mlir::FailureOr<Cluster> getCluster(mlir::ModuleOp module);
 
-/// The devices that the TaskGraphs of the module get, in their order.
+/// The devices that the TaskGraphs of the module get, in their order. Those
+/// with a name that a TaskGraph of as many devices has in a step with which
+/// this one has tensors in common get the devices of that one.
 llvm::Expected<std::vector<VirtualDevice>>
 virtualDevicesOf(mlir::ModuleOp module, const Cluster &cluster,
                  llvm::ArrayRef<DeviceRequest> requests);

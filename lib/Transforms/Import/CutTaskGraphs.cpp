@@ -354,7 +354,8 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
   devicesOf(const Cluster &cluster, ArrayRef<StrategyAttr> strategies) {
     std::vector<DeviceRequest> requests;
     for (StrategyAttr strategy : strategies)
-      requests.push_back({strategy.getName().str(), strategy.getDevices()});
+      requests.push_back({strategy.getName().str(), strategy.getDevices(),
+                          !strategy.getName().empty()});
     return virtualDevicesOf(module, cluster, requests);
   }
 

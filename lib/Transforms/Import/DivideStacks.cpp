@@ -495,7 +495,8 @@ private:
         strategies.insert(strategy);
     std::vector<DeviceRequest> requests;
     for (StrategyAttr strategy : strategies)
-      requests.push_back({strategy.getName().str(), strategy.getDevices()});
+      requests.push_back({strategy.getName().str(), strategy.getDevices(),
+                          !strategy.getName().empty()});
     llvm::Expected<std::vector<VirtualDevice>> found =
         virtualDevicesOf(module, cluster, requests);
     // whale-assign-devices says what is wrong.

@@ -56,7 +56,8 @@ struct AssignDevicesPass : impl::AssignDevicesBase<AssignDevicesPass> {
       return;
     SmallVector<DeviceRequest> requests;
     for (auto &[name, uses] : taskGraphs)
-      requests.push_back({name, uses.strategy.getDevices()});
+      requests.push_back(
+          {name, uses.strategy.getDevices(), !uses.strategy.getName().empty()});
     SmallVector<StringRef> names;
     for (const DeviceRequest &request : requests)
       names.push_back(request.name);

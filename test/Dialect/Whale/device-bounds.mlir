@@ -51,6 +51,16 @@ module attributes {whale.virtual_devices = [array<i64: 32768>]} {}
 
 // -----
 
+// expected-error@+1 {{attribute 'whale.like_devices': device 32768 is in no cluster}}
+module attributes {whale.like_devices = {one = [array<i64: 32768>]}} {}
+
+// -----
+
+// expected-error@+1 {{attribute 'whale.like_devices': device 9223372036854775807 is in no cluster}}
+module attributes {whale.like_devices = {one = [array<i64: 0>], two = [array<i64: 9223372036854775807>]}} {}
+
+// -----
+
 // expected-error@+1 {{attribute 'whale.virtual_devices': device 9223372036854775807 is in no cluster}}
 module attributes {whale.virtual_devices = [array<i64: 0>, array<i64: 9223372036854775807>]} {}
 

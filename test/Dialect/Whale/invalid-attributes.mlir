@@ -207,7 +207,7 @@ func.func @main(%x: tensor<4x2xf32>) -> tensor<4x2xf32> {
 
 // What no attribute is called is an error wherever it is.
 
-// expected-error@+1 {{unknown attribute 'whale.configs'; did you mean 'whale.config'?; the module may have whale.default_strategy, whale.config, whale.virtual_devices, whale.scopes}}
+// expected-error@+1 {{unknown attribute 'whale.configs'; did you mean 'whale.config'?; the module may have whale.default_strategy, whale.config, whale.virtual_devices, whale.like_devices, whale.scopes}}
 module attributes {whale.configs = {}} {}
 
 // -----

@@ -181,6 +181,17 @@ static Fault findVirtualDevicesFault(const Site &, Attribute value) {
   return {};
 }
 
+static Fault findLikeDevicesFault(const Site &site, Attribute value) {
+  auto likes = dyn_cast<DictionaryAttr>(value);
+  if (!likes)
+    return expected(value, "a dictionary of lists of array<i64: ...>");
+  for (NamedAttribute like : likes)
+    if (Fault fault = findVirtualDevicesFault(site, like.getValue());
+        !fault.empty())
+      return fault;
+  return {};
+}
+
 static Fault findBatchDimFault(const Site &site, Attribute value) {
   if (!isI64(value))
     return expected(value, "an i64");
@@ -412,6 +423,7 @@ static constexpr KnownAttribute kKnown[] = {
     {Config::kAttr, kOnModule, findConfigFault, /*isInput=*/true},
     {"whale.virtual_devices", kOnModule, findVirtualDevicesFault,
      /*isInput=*/true},
+    {"whale.like_devices", kOnModule, findLikeDevicesFault, /*isInput=*/true},
     {"whale.scopes", kOnModule, findScopesFault, /*isInput=*/true},
     {kCheckpointNameAttr, kOnOther, findStringFault, /*isInput=*/true},
     {"whale.scope_names", kOnModule, findScopeNamesFault},
