@@ -39,10 +39,6 @@ struct OpCost {
   bool startsKernel = true;
 };
 
-/// The most values that a fused loop reads and writes: beyond it, it runs out
-/// of registers and its compiler of time.
-inline constexpr unsigned kMostFusedBuffers = 24;
-
 /// Bytes from one device to another.
 struct Transfer {
   int64_t from = 0, to = 0;

@@ -9,14 +9,16 @@
 // In: linalg operations, about one for each operation of the program. Out:
 // fewer of them, each of which becomes one loop nest. In the order of a block,
 // an operation takes in those that make what it reads. The rewrite itself is
-// linalg's; what to fuse, and what to compute twice, is decided here:
+// linalg's; what to fuse, and what to compute twice, is decided as follows:
 //
 // - what one operation alone reads, each element once, is computed there;
 // - what is cheaper to compute again than to read is computed by each reader;
 // - what several read becomes a further result of the first of them.
 //
-// Not fused are what windows that overlap read, bodies of more than kMaxBody
-// operations, and loops with more than kMostFusedBuffers buffers.
+// FusionRule.h says which of these it is; this tells it what it must know of
+// linalg operations. Not fused are what windows that overlap read, bodies of
+// more than kMostFusedBody operations, and loops with more than
+// kMostFusedBuffers buffers.
 //
 // Cost: what a fusion looks at is the operands and the users of two operations;
 // the body of a fused one is copied.
@@ -39,7 +41,7 @@
 #include "whale/Conversion/Passes.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleProgramOps.h"
-#include "whale/Step/CostModel.h"
+#include "whale/Step/FusionRule.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <utility>
@@ -51,13 +53,7 @@ namespace whale {
 
 using namespace mlir;
 using linalg::GenericOp;
-
-/// Beyond it a fused loop runs out of registers and the compiler of time.
-static constexpr unsigned kMaxBody = 300;
-/// An operation of at most this size may be computed again for each user.
-/// Conversions between what is stored and what is computed in don't count: they
-/// are an instruction, and what is kept takes as much memory as without them.
-static constexpr unsigned kCheapBody = 4, kCheapBodyOfGpu = 16;
+using whale::Fusion, whale::LoopRead, whale::LoopWork;
 
 //===----------------------------------------------------------------------===//
 // Properties
@@ -69,7 +65,7 @@ bool whale::isParallel(GenericOp op) {
                       [](Value init) { return init.use_empty(); });
 }
 
-static unsigned getBodySize(GenericOp op) {
+unsigned whale::getBodySize(GenericOp op) {
   unsigned size = 0;
   op.getRegion().walk([&](Operation *inner) {
     if (!isa<arith::ConstantOp, linalg::YieldOp>(inner))
@@ -92,6 +88,17 @@ static bool isSlice(GenericOp op) {
          });
 }
 
+/// Constants, counters of loops, and conversions between what is stored and
+/// what is computed in.
+static bool isFree(Operation *op) {
+  if (auto apply = dyn_cast<affine::AffineApplyOp>(op)) {
+    AffineExpr expr = apply.getAffineMap().getResult(0);
+    return isa<AffineDimExpr, AffineConstantExpr>(expr);
+  }
+  return isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp,
+             linalg::IndexOp>(op);
+}
+
 /// How much arithmetic a point takes; nothing if some of it takes long.
 static std::optional<unsigned> countArithmetic(GenericOp op) {
   unsigned count = 0;
@@ -104,49 +111,49 @@ static std::optional<unsigned> countArithmetic(GenericOp op) {
          !isa<math::AbsFOp, math::CopySignOp>(inner));
     if (heavy)
       return std::nullopt;
-    count += !isa<arith::ConstantOp, arith::ExtFOp, arith::TruncFOp>(inner);
+    if (isa<arith::IndexCastOp>(inner))
+      count += whale::kCounterArithmetic;
+    else
+      count += !isFree(&inner);
   }
   return count;
 }
 
 /// The operands that are not far smaller than the result.
-static SmallVector<Value> getWholeInputs(GenericOp op) {
-  constexpr int64_t kFarSmaller = 16;
+static SmallVector<Value> getLargeInputs(GenericOp op) {
   auto countElements = [](Value value) {
     return cast<ShapedType>(value.getType()).getNumElements();
   };
-  SmallVector<Value> whole;
+  SmallVector<Value> large;
   for (Value input : op.getInputs())
-    if (countElements(input) * kFarSmaller > countElements(op->getResult(0)))
-      whole.push_back(input);
-  return whole;
+    if (!whale::isFarSmaller(countElements(input),
+                             countElements(op->getResult(0))))
+      large.push_back(input);
+  return large;
 }
 
-/// Cheaper to compute again than to store and load: little arithmetic on one
-/// operand of the size of the result, and others that are far smaller.
-static bool isCheap(GenericOp op) {
-  return isSlice(op) || (getWholeInputs(op).size() <= 1 &&
-                         countArithmetic(op).value_or(kMaxBody) <= kCheapBody);
+static LoopWork describe(GenericOp op) {
+  return {.arithmetic = countArithmetic(op),
+          .largeInputs = unsigned(getLargeInputs(op).size()),
+          .isSlice = isSlice(op)};
 }
 
-/// For a GPU, where arithmetic costs little: whether what the consumer would
-/// read in the place of the producer's result, beside what it reads anyway, is
-/// not more than that.
-static bool isCheapFor(GenericOp producer, GenericOp consumer) {
-  auto countBytes = [](Value value) -> int64_t {
+static bool isCheapLoop(GenericOp op) { return whale::isCheap(describe(op)); }
+
+/// What the consumer would read in the place of the producer's result, beside
+/// what it reads anyway.
+static LoopRead::Bytes countBytes(GenericOp producer, GenericOp consumer) {
+  auto bytesOf = [](Value value) -> int64_t {
     auto type = cast<ShapedType>(value.getType());
     return type.getNumElements() * whale::getStoredBytes(type);
   };
-  if (producer->getNumResults() != 1 ||
-      countArithmetic(producer).value_or(kMaxBody) > kCheapBodyOfGpu)
-    return false;
-  int64_t more = 0;
+  LoopRead::Bytes bytes = {.result = bytesOf(producer->getResult(0))};
   llvm::SmallPtrSet<Value, 8> seen(consumer.getInputs().begin(),
                                    consumer.getInputs().end());
-  for (Value input : getWholeInputs(producer))
+  for (Value input : getLargeInputs(producer))
     if (seen.insert(input).second)
-      more += countBytes(input);
-  return more <= countBytes(producer->getResult(0));
+      bytes.instead += bytesOf(input);
+  return bytes;
 }
 
 using Users = llvm::SmallSetVector<Operation *, 8>;
@@ -166,7 +173,8 @@ namespace {
 class Properties : public RewriterBase::Listener {
 public:
   bool isParallel(GenericOp op) { return get(op).parallel; }
-  bool isCheap(GenericOp op) { return get(op).cheap; }
+  bool isCheap(GenericOp op) { return whale::isCheap(get(op).work); }
+  const LoopWork &getWork(GenericOp op) { return get(op).work; }
   unsigned getBodySize(GenericOp op) { return get(op).bodySize; }
 
   /// For an operation whose body has changed.
@@ -175,14 +183,16 @@ public:
 
 private:
   struct Entry {
-    bool parallel, cheap;
+    bool parallel;
+    LoopWork work;
     unsigned bodySize;
   };
 
   const Entry &get(GenericOp op) {
     auto [it, isNew] = known.try_emplace(op);
     if (isNew)
-      it->second = {whale::isParallel(op), ::isCheap(op), ::getBodySize(op)};
+      it->second = {whale::isParallel(op), describe(op),
+                    whale::getBodySize(op)};
     return it->second;
   }
 
@@ -248,8 +258,7 @@ static bool isPrefix(AffineMap map) {
   return true;
 }
 
-/// The buffers of a loop that does what both do.
-static unsigned countBuffers(GenericOp producer, GenericOp consumer) {
+unsigned whale::countBuffers(GenericOp producer, GenericOp consumer) {
   llvm::SmallPtrSet<Value, 32> buffers;
   for (GenericOp op : {producer, consumer})
     for (Value input : op.getInputs())
@@ -338,53 +347,64 @@ private:
     properties.forget(op);
   }
 
-  /// Whether the body of a loop that does what both do is too large.
-  bool isTooLarge(GenericOp producer, GenericOp consumer) {
-    auto isAbove = [&] {
+  /// The size of the body of a loop that does what both do.
+  unsigned getFusedSize(GenericOp producer, GenericOp consumer) {
+    auto getSize = [&] {
       return properties.getBodySize(producer) +
-                 properties.getBodySize(consumer) >
-             kMaxBody;
+             properties.getBodySize(consumer);
     };
-    if (!isAbove())
-      return false;
-    simplify(consumer);
-    return isAbove();
+    if (getSize() > whale::kMostFusedBody)
+      simplify(consumer);
+    return getSize();
+  }
+
+  /// How `consumer` reads what it could take in.
+  LoopRead describeRead(GenericOp producer, GenericOp consumer,
+                        OpOperand *input) {
+    AffineMap map = consumer.getMatchingIndexingMap(input);
+    LoopRead read = {.overlaps = overlaps(consumer, input),
+                     .readsOnce = readsOnce(map),
+                     .isPermutation = map.isPermutation(),
+                     .isPrefix = isPrefix(map)};
+    read.readers = getUsers(producer).size();
+    read.isInOneWay = llvm::all_of(producer->getUses(), [&](OpOperand &use) {
+      if (!consumer->isAncestor(use.getOwner()))
+        return true;
+      return use.getOwner() == consumer && consumer.isDpsInput(&use) &&
+             consumer.getMatchingIndexingMap(&use) == map;
+    });
+    read.buffers = countBuffers(producer, consumer);
+    read.bodySize = getFusedSize(producer, consumer);
+    if (target.isGpu() && producer->getNumResults() == 1)
+      read.gpu = countBytes(producer, consumer);
+    return read;
   }
 
   GenericOp tryFuse(GenericOp consumer, OpOperand *input) {
     auto producer = input->get().getDefiningOp<GenericOp>();
     if (!producer || producer->getBlock() != consumer->getBlock() ||
         !properties.isParallel(producer) ||
-        !linalg::areElementwiseOpsFusable(input) || overlaps(consumer, input))
+        !linalg::areElementwiseOpsFusable(input))
       return {};
-    if (countBuffers(producer, consumer) > whale::kMostFusedBuffers ||
-        isTooLarge(producer, consumer))
+    LoopRead read = describeRead(producer, consumer, input);
+    switch (willFuse(properties.getWork(producer), read)) {
+    case Fusion::None:
       return {};
-    AffineMap map = consumer.getMatchingIndexingMap(input);
-    bool cheap = properties.isCheap(producer) ||
-                 (target.isGpu() && map.isPermutation() &&
-                  isCheapFor(producer, consumer));
-    if (!cheap && !readsOnce(map) && !isPrefix(map))
-      return {};
-    Users users = getUsers(producer);
-    // Read in several ways, it cannot disappear with one of them. Several of
-    // its results read in one way are taken in one after the other.
-    bool inOneWay = llvm::all_of(producer->getUses(), [&](OpOperand &use) {
-      if (!consumer->isAncestor(use.getOwner()))
-        return true;
-      return use.getOwner() == consumer && consumer.isDpsInput(&use) &&
-             consumer.getMatchingIndexingMap(&use) == map;
-    });
-    if (cheap && !(users.size() == 1 && inOneWay))
+    case Fusion::Again:
       return fuseCopy(consumer, input);
-    if (!inOneWay || (users.size() > 1 && !map.isPermutation()))
-      return {};
-    if (users.size() == 1)
+    case Fusion::Alone:
       return fuse(consumer, input);
-    // Kept as a result of the first user, before all others need it; cheap
-    // users go with those that they will become a part of.
-    Users passed;
-    users.clear();
+    case Fusion::Kept:
+      return fuseAndKeep(consumer, input);
+    }
+    llvm_unreachable("unknown fusion");
+  }
+
+  /// The producer becomes a part of its first user, before all others need what
+  /// it gives; cheap users go with those that they will become a part of.
+  GenericOp fuseAndKeep(GenericOp consumer, OpOperand *input) {
+    auto producer = input->get().getDefiningOp<GenericOp>();
+    Users users, passed;
     addLastingUsers(producer, properties, users, passed);
     bool isFirst = llvm::all_of(users, [&](Operation *user) {
       return user && (user == consumer || order.isBefore(consumer, user));
@@ -488,7 +508,7 @@ struct FuseKernels : whale::impl::FuseKernelsBase<FuseKernels> {
     Fuser fuser(&getContext(), target);
     IRRewriter rewriter(&getContext());
     for (Block *block : found) {
-      whale::absorbUnitReshapes(rewriter, *block, isCheap);
+      whale::absorbUnitReshapes(rewriter, *block, isCheapLoop);
       fuser.run(*block);
     }
     for (Block *block : found)

@@ -29,7 +29,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
-#include "whale/Step/CostModel.h"
+#include "whale/Step/FusionRule.h"
 
 using namespace mlir;
 using namespace whale;

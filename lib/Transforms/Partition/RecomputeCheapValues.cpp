@@ -20,13 +20,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CheapExpression.h"
-
 #include "mlir/IR/IRMapping.h"
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Dialect/Whale/IR/Reads.h"
 #include "whale/Dialect/Whale/IR/WhaleOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/FusedLoops.h"
 #include "whale/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"

@@ -21,10 +21,9 @@
 
 #include "Choices.h"
 
-#include "../CheapExpression.h"
-
 #include "whale/Dialect/StableHLO/IR/StableHLOOps.h"
 #include "whale/Sharding/PlacementAttrs.h"
+#include "whale/Transforms/FusedLoops.h"
 #include "whale/Transforms/OpCost.h"
 #include <cmath>
 

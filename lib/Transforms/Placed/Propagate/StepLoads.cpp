@@ -28,6 +28,7 @@
 #include "whale/Sharding/Reducers.h"
 #include "whale/Transforms/Attributes.h"
 #include "whale/Transforms/Feedback.h"
+#include "whale/Transforms/FusedLoops.h"
 #include "whale/Transforms/OpCost.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -111,12 +112,6 @@ bool StepLoads::isSummedUp(Value value, const Mesh *mesh) const {
 /// Finds what is written to memory. What is computed element by element becomes
 /// part of the kernel that uses it, as long as that doesn't read too much.
 void StepLoads::findStored() {
-  // Of operations that aren't stored: the stored values that they are computed
-  // from, and how much arithmetic that takes.
-  struct Computed {
-    llvm::SmallDenseSet<Value, 8> reads;
-    unsigned arithmetic = 0;
-  };
   llvm::DenseMap<Operation *, Computed> unstored;
   llvm::SmallPtrSet<Operation *, 2> divided;
   for (auto loop : function.getOps<MicroBatchesOp>())
@@ -129,7 +124,7 @@ void StepLoads::findStored() {
   for (Operation *op : ops) {
     if (op == function || isa<TaskGraphOp>(op))
       continue;
-    Computed own = {{}, countArithmetic(op)};
+    Computed own = {countArithmetic(op), {}};
     for (Value operand : op->getOperands()) {
       Value value = lookThroughTaskGraph(operand);
       auto source = unstored.find(value.getDefiningOp());
@@ -140,15 +135,16 @@ void StepLoads::findStored() {
       }
       own.reads.insert(source->second.reads.begin(),
                        source->second.reads.end());
-      own.arithmetic += source->second.arithmetic;
+      if (own.arithmetic && source->second.arithmetic)
+        *own.arithmetic += *source->second.arithmetic;
+      else
+        own.arithmetic.reset();
     }
     // No kernel of another segment computes it again.
     auto loop = op->getParentOfType<MicroBatchesOp>();
     bool isElsewhere = loop && divided.contains(loop) && isUsedInBackward(op);
     if (op->hasTrait<OpTrait::IsTerminator>() ||
-        isStored(op, stepMeshes, isCheap(op, own.arithmetic, own.reads),
-                 isElsewhere) ||
-        own.reads.size() >= kMostFusedBuffers)
+        isStored(op, stepMeshes, own, isElsewhere))
       stored.insert(op);
     else
       unstored[op] = std::move(own);

@@ -11,7 +11,7 @@
 #include "whale/Dialect/StableHLO/IR/ControlFlow.h"
 #include "whale/Dialect/Whale/IR/ElementType.h"
 #include "whale/Sharding/PlacementAttrs.h"
-#include "whale/Step/CostModel.h"
+#include "whale/Transforms/FusedLoops.h"
 #include "whale/Transforms/OpCost.h"
 
 using namespace mlir;
@@ -43,33 +43,7 @@ static bool keepsMore(Operation *op) {
   return bytes > 0;
 }
 
-unsigned countArithmetic(Operation *op) {
-  if (isView(op) || isa<hlo::ConvertOp>(op))
-    return 0;
-  bool isLight = isa<hlo::AbsOp, hlo::AddOp, hlo::AndOp, hlo::CompareOp,
-                     hlo::MaxOp, hlo::MinOp, hlo::MulOp, hlo::NegOp, hlo::NotOp,
-                     hlo::OrOp, hlo::SelectOp, hlo::SubtractOp, hlo::XorOp>(op);
-  return isLight ? 1 : kMostCheapArithmetic + 1;
-}
-
-bool isFarSmaller(Value value, Operation *op) {
-  constexpr int64_t kFarSmaller = 16;
-  auto type = dyn_cast<ShapedType>(value.getType());
-  auto result = op->getNumResults() == 0
-                    ? nullptr
-                    : dyn_cast<ShapedType>(op->getResult(0).getType());
-  return type && result &&
-         type.getNumElements() * kFarSmaller <= result.getNumElements();
-}
-
-bool isCheap(Operation *op, unsigned arithmetic,
-             const llvm::SmallDenseSet<Value, 8> &reads) {
-  return op->getNumResults() > 0 && arithmetic <= kMostCheapArithmetic &&
-         llvm::count_if(
-             reads, [&](Value value) { return !isFarSmaller(value, op); }) <= 1;
-}
-
-bool isStored(Operation *op, const StepMeshes &meshes, bool isCheap,
+bool isStored(Operation *op, const StepMeshes &meshes, const Computed &computed,
               bool isUsedElsewhere) {
   if (isView(op))
     return false;
@@ -101,7 +75,24 @@ bool isStored(Operation *op, const StepMeshes &meshes, bool isCheap,
       return true;
     isOneBlock &= user->getBlock() == op->getBlock();
   }
-  return !isOneBlock && !isCheap && (keepsMore(op) || users.size() > 1);
+  LoopWork work{.arithmetic = computed.arithmetic};
+  work.largeInputs = llvm::count_if(
+      computed.reads, [&](Value value) { return !isFarSmaller(value, op); });
+  LoopRead read;
+  read.readers = users.size();
+  read.buffers = computed.reads.size() + 1;
+  switch (willFuse(work, read)) {
+  case Fusion::None:
+    return true;
+  case Fusion::Again:
+    return false;
+  case Fusion::Alone:
+    return !isOneBlock && !isCheap(work) && keepsMore(op);
+  case Fusion::Kept:
+    // Users of one block mostly become a kernel of rows.
+    return !isOneBlock;
+  }
+  llvm_unreachable("unknown fusion");
 }
 
 bool isStoredSlice(BlockArgument argument) {

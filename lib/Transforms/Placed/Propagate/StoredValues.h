@@ -21,29 +21,20 @@ namespace whale {
 /// Whether an operation runs its regions.
 bool isLoop(mlir::Operation *op);
 
-/// What kernels compute again for each of several users, rather than store it,
-/// takes at most so much arithmetic (whale-fuse-kernels).
-inline constexpr unsigned kMostCheapArithmetic = 4;
-
-/// The arithmetic of an operation for each element; more than the above if some
-/// of it takes long.
-unsigned countArithmetic(mlir::Operation *op);
-
-/// Whether a value has far fewer elements than the operation's result, as what
-/// is one for each of its rows: such are in a cache.
-bool isFarSmaller(mlir::Value value, mlir::Operation *op);
-
-/// Whether a result is computed again for each user: with little arithmetic,
-/// and of what it is computed from (`reads`) at most one value is not far
-/// smaller than the result.
-bool isCheap(mlir::Operation *op, unsigned arithmetic,
-             const llvm::SmallDenseSet<mlir::Value, 8> &reads);
+/// What a kernel computes for an operation's result.
+struct Computed {
+  /// Nothing if some of it takes long.
+  std::optional<unsigned> arithmetic;
+  /// The stored values that it reads.
+  llvm::SmallDenseSet<mlir::Value, 8> reads;
+};
 
 /// Whether an operation's result is written to memory: what is computed element
 /// by element becomes part of the kernel that uses it, or of each of several if
-/// it is cheap; but not of one in another function (`isUsedElsewhere`).
-bool isStored(mlir::Operation *op, const StepMeshes &meshes, bool isCheap,
-              bool isUsedElsewhere);
+/// it is cheap (FusionRule.h); but not of one in another function
+/// (`isUsedElsewhere`).
+bool isStored(mlir::Operation *op, const StepMeshes &meshes,
+              const Computed &computed, bool isUsedElsewhere);
 
 /// The same of an argument of micro-batches: a slice of the mini-batch that is
 /// taken when it is needed, for one micro-batch. Other pieces are stored
