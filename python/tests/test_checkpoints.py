@@ -12,7 +12,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pathlib
+import re
 import socket
+import subprocess
 import textwrap
 import time
 from typing import NamedTuple
@@ -27,6 +30,8 @@ from processes import launch as start
 import whale as wh
 
 pytest.importorskip("whale._whale")
+
+TOOL = pathlib.Path(__file__).parents[2] / "build/bin/whale-checkpoint"
 
 LIMIT = 120
 
@@ -266,6 +271,16 @@ def test_what_cannot_be_saved(tmp_path):
         checkpointer.save(1, {"a": 1}, extra={1, 2})
     with pytest.raises(TypeError, match="extra: "):
         checkpointer.save(1, {"a": 1}, extra=[float("nan")])
+    with pytest.raises(TypeError, match="extra: .*surrogates"):
+        checkpointer.save(1, {"a": 1}, extra=["\ud800"])
+    with pytest.raises(TypeError, match="extra: the key .* is Whale's own"):
+        checkpointer.save(1, {"a": 1}, extra={"whale:integer": "1"})
+    for step in (True, 6.9, "7"):
+        with pytest.raises(TypeError, match="step must be an integer, got"):
+            checkpointer.save(step, {"a": 1})
+    for step in (-1, 1 << 63):
+        with pytest.raises(ValueError, match="step must be at least 0"):
+            checkpointer.save(step, {"a": 1})
     with pytest.raises(TypeError, match="'a.b' is no array"):
         checkpointer.save(1, {"a": {"b": "text"}})
     assert checkpointer.latest() is None
@@ -280,6 +295,55 @@ def test_what_cannot_be_saved(tmp_path):
     other = wh.Checkpointer(tmp_path)
     with pytest.raises(wh.RuntimeError, match="another job saves"):
         other.save(2, {"a": 1})
+
+
+def test_extra_keeps_every_number(tmp_path):
+    generator = np.random.default_rng(0)
+    extra = {
+        "generator": generator.bit_generator.state,
+        "numbers": [2**63 - 1, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1],
+        "large": 10**400,
+        "floats": [0.1, -0.0, 5e-324, 1e300, 1.0],
+        "text": ["\0", "\u00e9", "\U0001f40b"],
+    }
+    checkpointer = wh.Checkpointer(tmp_path)
+    checkpointer.save(1, {"a": 1}, extra=extra)
+    other = wh.Checkpointer(tmp_path)
+    checkpointer.wait()
+    other.restore({"a": 1})
+    assert other.extra == extra
+    assert repr(other.extra["floats"]) == repr(extra["floats"])
+    restored = np.random.default_rng(1)
+    restored.bit_generator.state = other.extra["generator"]
+    assert restored.random() == generator.random()
+
+
+def test_a_name_that_whole_files_have_for_notes(tmp_path):
+    checkpointer = wh.Checkpointer(tmp_path / "states")
+    tree = {"__metadata__": np.arange(3)}
+    checkpointer.save(1, tree)
+    checkpointer.wait()
+    restored = checkpointer.restore(tree)["__metadata__"]
+    np.testing.assert_array_equal(restored, [0, 1, 2])
+    done = subprocess.run(
+        [TOOL, "export", tmp_path / "states", "-o", tmp_path / "whole"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "'__metadata__' cannot be exported" in done.stderr
+    assert not list((tmp_path / "whole").iterdir())
+
+
+def test_a_step_is_that_of_its_directory(tmp_path):
+    checkpointer = wh.Checkpointer(tmp_path)
+    checkpointer.save(5, {"a": 1})
+    checkpointer.wait()
+    manifest = tmp_path / "step-5" / "manifest.json"
+    text = manifest.read_text()
+    manifest.write_text(re.sub('"step": 5', '"step": 6', text))
+    with pytest.raises(wh.RuntimeError, match="step-5.*step: must be 5"):
+        wh.Checkpointer(tmp_path).restore({"a": 1})
 
 
 def test_names_with_points_are_two(tmp_path):

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import operator
 import os
 import signal
 import threading
@@ -109,13 +110,15 @@ class Checkpointer:
                 for instance.
 
         Raises:
-            TypeError: where JSON cannot hold `extra`, or a leaf is no array.
+            TypeError: where JSON cannot hold `extra`, a leaf is no array, or
+                `step` is no integer.
+            ValueError: where `step` is negative or has more than 63 bits.
             RuntimeError: in all processes, where one cannot save, or could not
                 complete the save before; the last complete checkpoint stays.
         """
         nesting.check_together("Checkpointer.save")
         try:
-            saved = int(step), *_described(tree, extra)
+            saved = _checked_step(step), *_described(tree, extra)
         except Exception as error:
             # The others wait for this process.
             with contextlib.suppress(RuntimeError):
@@ -188,7 +191,7 @@ class Checkpointer:
         distributed.fail_together("a restored tree", failure)
         for name, value in own:
             own_state.restore(name, value)
-        self._extra = json.loads(checkpoint.extra)
+        self._extra = json.loads(checkpoint.extra, object_hook=_large_number)
         return restored
 
     def _matched(
@@ -253,10 +256,57 @@ def _described(
         leaves.append((name, "", _handle(value, name)))
     structure = json.dumps(str(jax.tree.structure(tree)))
     try:
-        text = json.dumps({} if extra is None else extra, allow_nan=False)
+        text = _extra_text({} if extra is None else extra)
     except (TypeError, ValueError) as error:
         raise TypeError(f"extra: {error}") from None
     return leaves, text, structure, plan
+
+
+def _checked_step(step: Any) -> int:
+    """A step as a manifest holds it."""
+    try:
+        if isinstance(step, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(step)
+    except TypeError:
+        raise TypeError(f"step must be an integer, got {step!r}") from None
+    if not 0 <= number < 1 << 63:
+        raise ValueError(
+            f"step must be at least 0 and below 2**63, got {number}"
+        )
+    return number
+
+
+# A number that most readers of JSON round, as the state of NumPy's generators
+# has, is an object with its digits.
+_LARGE = "whale:integer"
+
+
+def _extra_text(extra: Any) -> str:
+    """`extra` as JSON that gives back what it holds."""
+
+    def held(value: Any) -> Any:
+        if isinstance(value, dict):
+            if _LARGE in value:
+                raise ValueError(f"the key {_LARGE!r} is Whale's own")
+            return {key: held(each) for key, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [held(each) for each in value]
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+            return {_LARGE: str(int(value))}
+        return value
+
+    # This finds what has no end, or is nothing that JSON has.
+    json.dumps(extra, allow_nan=False)
+    held_extra = held(extra)
+    # Half of a pair of surrogates is no text.
+    json.dumps(held_extra, ensure_ascii=False).encode()
+    return json.dumps(held_extra, allow_nan=False)
+
+
+def _large_number(value: dict[str, Any]) -> Any:
+    """The number that an object of `_extra_text` stands for."""
+    return int(value[_LARGE]) if list(value) == [_LARGE] else value
 
 
 def _leaf(value: Any, name: str) -> Leaf:

@@ -457,10 +457,16 @@ def move(tree: Any, lowered: Lowered, argument: str | int = 0) -> Any:
         argument: its position, or its name.
 
     Raises:
+        TypeError: where `lowered` is no lowered step.
         ValueError: where the argument has other leaves.
         RuntimeError: in all processes, where one cannot take part.
     """
     nesting.check_together("wh.move")
+    if not isinstance(lowered, Lowered):
+        raise TypeError(
+            "lowered must be a step, from wh.jit(...).lower(...), got "
+            f"{type(lowered).__name__}"
+        )
     return lowered.move(argument, tree)
 
 

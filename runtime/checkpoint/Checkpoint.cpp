@@ -91,6 +91,12 @@ Checkpoint Checkpoint::open(const std::filesystem::path &directory) {
   std::filesystem::path path = directory / "manifest.json";
   state->manifest =
       format::readCheckpoint(system::MappedFile(path).text(), path.string());
+  // A checkpoint is found by its directory.
+  std::string name = path.parent_path().filename().string();
+  if (name.starts_with("step-") &&
+      name != "step-" + std::to_string(state->manifest.step))
+    throw Error(path.string() + ": step: must be " + name.substr(5) +
+                ", as that of its directory");
   for (const auto &[name, bytes] : state->manifest.files) {
     auto file = std::make_shared<system::MappedFile>(directory / name);
     if (static_cast<int64_t>(file->size()) != bytes)

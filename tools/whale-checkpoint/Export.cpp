@@ -45,6 +45,9 @@ void runtime::exportWhole(const Checkpoint &checkpoint,
   Json keys = Json::object(), dtypes = Json::object();
   for (size_t i = 0; i < manifest.leaves.size(); ++i) {
     const format::CheckpointLeaf &leaf = manifest.leaves[i];
+    if (leaf.name == "__metadata__")
+      throw Error("'__metadata__' cannot be exported: safetensors files have "
+                  "their notes under this name");
     if (bytes > 0 && bytes + leaf.bytes() > mostBytes) {
       files.emplace_back();
       bytes = 0;
