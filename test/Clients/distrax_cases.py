@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import client
@@ -37,7 +37,6 @@ def likelihood(
 def sampled(
     make: Callable[[Any], Any],
     size: int,
-    refused: Mapping[str, str] | None = None,
 ) -> Client:
     """A loss of samples, whose gradient goes through them."""
 
@@ -57,7 +56,7 @@ def sampled(
             loss, params, normal(2, BATCH, 6), extra=jax.random.key(3)
         )
 
-    return Client(build, refused=refused or {})
+    return Client(build)
 
 
 def flow(bijector: Callable[[Any], Any], params: Any, size: int) -> Client:
@@ -196,8 +195,6 @@ CASES = {
     "gamma_samples": sampled(
         lambda y: distrax.Gamma(*map(jnp.exp, jnp.split(y, 2, -1))),
         8,
-        # On CPUs, JAX draws them one after the other.
-        {"stages": client.JOINS_SAMPLES},
     ),
     "coupling": flow(
         coupling, lambda: {"a": weights(0, 4, 8), "b": weights(1, 4, 8)}, 4

@@ -190,7 +190,7 @@ CASES = {
         ),
         6,
     ),
-    "moving_average": net(averaged, 6, refused=REFUSED),
+    "moving_average": net(averaged, 6),
     "quantized": net(quantized, 6, refused=REFUSED),
     "half": net(mixed, 6, tolerance=2e-2),
 }

@@ -46,7 +46,7 @@ from client import Client, Program, parts  # noqa: E402
 
 import whale as wh  # noqa: E402
 
-# The package of each library. keras_hub is left out: it installs TensorFlow.
+# The package of each library.
 LIBRARIES = {
     "optax": "optax",
     "equinox": "equinox",
@@ -54,6 +54,7 @@ LIBRARIES = {
     "nnx": "flax",
     "haiku": "haiku",
     "keras": "keras",
+    "keras_hub": "keras_hub",
     "distrax": "distrax",
     "numpyro": "numpyro",
     "blackjax": "blackjax",
