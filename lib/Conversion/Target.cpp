@@ -11,8 +11,8 @@
 using namespace whale;
 
 static constexpr llvm::StringLiteral kProcessor = "cpu", kI8 = "+i8",
-                                     kGpu = "sm_", kCudnn = "+cudnn=",
-                                     kPlan = "+plan";
+                                     kGpu = "sm_",
+                                     kCudnn = "+cudnn=", kPlan = "+plan";
 
 std::optional<Target> Target::parse(llvm::StringRef text) {
   if (text.consume_back(kPlan)) {
