@@ -111,7 +111,8 @@ bool becomesLoop(Operation *op) {
   return isParallel(op) || isa<hlo::ReduceOp>(op);
 }
 
-LoopRead describeRead(OpOperand &operand) {
+/// How the loop that an operation becomes reads an operand.
+static LoopRead describeRead(OpOperand &operand) {
   Operation *op = operand.getOwner();
   LoopRead read;
   llvm::SmallPtrSet<Operation *, 4> readers;
@@ -236,48 +237,6 @@ bool CheapExpression::isTakenIn(OpOperand &operand, unsigned &steps) {
     return false;
   return willFuse(LoopWork(), describeRead(operand)) == Fusion::Alone ||
          find(operand.get(), steps);
-}
-
-/// Whether one of several readers of a value will compute it and then takes
-/// long itself: which one is only known when kernels are made.
-static bool mayBeKept(Value leaf, Block *block) {
-  Operation *op = leaf.getDefiningOp();
-  return op && op->getBlock() == block && isParallel(op) &&
-         llvm::any_of(leaf.getUses(), [](OpOperand &use) {
-           return becomesLoop(use.getOwner()) &&
-                  willFuse(LoopWork(), describeRead(use)) == Fusion::Kept;
-         });
-}
-
-/// Whether a reduction can take in what makes its operand: something else that
-/// it then reads must say how large all its loops are.
-static bool canTakeIn(hlo::ReduceOp reduce, const CheapExpression &expression) {
-  int64_t elements = countElements(reduce.getInputs()[0]);
-  return reduce.getInputs().size() == 1 &&
-         llvm::any_of(expression.leaves, [&](Value leaf) {
-           return countElements(leaf) >= elements &&
-                  !leaf.getDefiningOp<hlo::SliceOp>();
-         });
-}
-
-bool isFusedAway(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !isParallel(op) || value.use_empty())
-    return false;
-  std::optional<CheapExpression> expression = CheapExpression::find(value);
-  if (!expression || llvm::any_of(expression->leaves, [&](Value leaf) {
-        return mayBeKept(leaf, op->getBlock());
-      }))
-    return false;
-  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
-    Operation *user = use.getOwner();
-    auto reduce = dyn_cast<hlo::ReduceOp>(user);
-    if (user->getBlock() != op->getBlock() || !becomesLoop(user) ||
-        (reduce && !canTakeIn(reduce, *expression)))
-      return false;
-    Fusion fusion = willFuse({.arithmetic = 0}, describeRead(use));
-    return fusion == Fusion::Again || fusion == Fusion::Alone;
-  });
 }
 
 } // namespace whale

@@ -34,13 +34,6 @@ bool isFarSmaller(mlir::Value value, mlir::Operation *op);
 /// operands.
 bool becomesLoop(mlir::Operation *op);
 
-/// Returns how the loop that an operation becomes reads an operand.
-LoopRead describeRead(mlir::OpOperand &operand);
-
-/// Returns whether all that uses a value computes it for itself, so that it has
-/// no place in memory, unless what that makes of a kernel is too large.
-bool isFusedAway(mlir::Value value);
-
 /// What one loop computes for a value, from others that are stored.
 class CheapExpression {
 public:
