@@ -236,7 +236,8 @@ FailureOr<bool> Fitter::savesAnything() {
 /// tried, the least that fits stays, or else what lacks least.
 LogicalResult Fitter::recompute() {
   lack.clear();
-  if (!isRecomputing || needs.empty() || findMostLacking() <= 0)
+  // A run that begins behind the level that decides it computes nothing again.
+  if (!scheduled.module || needs.empty() || findMostLacking() <= 0)
     return success();
   std::vector<MemoryNeed> before = needs;
   // A trial that must have memory left over is about what can be saved, mostly

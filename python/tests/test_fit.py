@@ -219,6 +219,15 @@ def test_fit_of_a_step_that_fits(whole):
     assert len(most.options) == 3
 
 
+def test_recomputation_that_is_not_enough(whole):
+    """What is planned from its end on computes nothing again."""
+    recomputed = {"gradient_checkpoint.type": "auto"}
+    fit = wh.fit(jitted(cluster_of(whole * 0.3), recomputed), *arguments())
+    assert not fit.need.fits
+    for option in fit.options:
+        assert (option.need is None) == bool(option.error)
+
+
 @pytest.mark.parametrize(
     "parts, beyond",
     # Unlike devices are shared out by what they are expected to need.
