@@ -114,8 +114,12 @@ assignDevices(ModuleOp module, const Cluster &cluster,
     }
     return devices;
   }
+  // The user's own lists are for all TaskGraphs in their order, and stages that
+  // are cut automatically only happen to have the names of others.
+  bool isDecided =
+      module->hasAttr(kVirtualDevicesAttr) || Config(module).getNumTaskGraphs();
   auto findLike = [&](const DeviceRequest &request) {
-    return findLikeDevices(module, request);
+    return isDecided ? VirtualDevice() : findLikeDevices(module, request);
   };
   return assignOthers(requests, findLike, [&](auto others) {
     return groupDevices(module, cluster, others);

@@ -368,6 +368,34 @@ def test_scopes_are_where_the_step_has_them(names, cluster):
         assert encoded.plan["decisions"]["devices"][name] == devices[name]
 
 
+def test_lists_of_the_user_count():
+    """What `wh.cluster` says is for all scopes, whatever they are called."""
+    names = (("one", 2), ("two", 1))
+
+    def step(params, x):
+        return params, jnp.mean(scoped(names, x, params) ** 2)
+
+    def encode(params, x):
+        return scoped((*names, ("head", 2)), x, [*params, params[1]])
+
+    wh.init()
+    batch = jax.random.normal(jax.random.key(1), (12, WIDTH))
+    params = init(KEY)[0]
+    lowered = wh.jit(step, cluster=3, batch_argnums=1).lower(params, batch)
+    params = wh.jit(lambda key: init(key)[0], out_like=lowered)(KEY)
+    with wh.cluster([[1, 2], [0], [0, 1]]):
+        encoded = wh.jit(encode, in_like=lowered, batch_argnums=1)
+        found = encoded(params, batch)
+    assert encoded.plan["decisions"]["devices"] == {
+        "one": [[1, 2]],
+        "two": [[0]],
+        "head": [[0, 1]],
+    }
+    expected = jax.jit(encode)(jax.tree.map(np.asarray, params), batch)
+    check_equal(found, expected, rtol=1e-5, atol=1e-6)
+
+
+
 def twins(params, average, x):
     grads = jax.grad(lambda p: jnp.mean((x @ p) ** 2))(params)
     params = params - grads
