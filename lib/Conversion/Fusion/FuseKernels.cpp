@@ -65,7 +65,8 @@ bool whale::isParallel(GenericOp op) {
                       [](Value init) { return init.use_empty(); });
 }
 
-unsigned whale::getBodySize(GenericOp op) {
+/// The operations of a body, without constants.
+static unsigned getBodySize(GenericOp op) {
   unsigned size = 0;
   op.getRegion().walk([&](Operation *inner) {
     if (!isa<arith::ConstantOp, linalg::YieldOp>(inner))
@@ -191,8 +192,7 @@ private:
   const Entry &get(GenericOp op) {
     auto [it, isNew] = known.try_emplace(op);
     if (isNew)
-      it->second = {whale::isParallel(op), describe(op),
-                    whale::getBodySize(op)};
+      it->second = {whale::isParallel(op), describe(op), ::getBodySize(op)};
     return it->second;
   }
 
@@ -258,7 +258,8 @@ static bool isPrefix(AffineMap map) {
   return true;
 }
 
-unsigned whale::countBuffers(GenericOp producer, GenericOp consumer) {
+/// The buffers of a loop that does what both do.
+static unsigned countBuffers(GenericOp producer, GenericOp consumer) {
   llvm::SmallPtrSet<Value, 32> buffers;
   for (GenericOp op : {producer, consumer})
     for (Value input : op.getInputs())

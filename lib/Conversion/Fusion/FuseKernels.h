@@ -26,13 +26,6 @@ void inlineBody(mlir::OpBuilder &b, mlir::linalg::GenericOp from,
 /// Whether each point of the loops gives an element from what it reads alone.
 bool isParallel(mlir::linalg::GenericOp op);
 
-/// The operations of a body, without constants.
-unsigned getBodySize(mlir::linalg::GenericOp op);
-
-/// The buffers of a loop that does what both do.
-unsigned countBuffers(mlir::linalg::GenericOp producer,
-                      mlir::linalg::GenericOp consumer);
-
 /// Whether `value` is there before `op`.
 bool isBefore(mlir::Value value, mlir::Operation *op);
 
