@@ -138,4 +138,14 @@ virtualDevicesOf(ModuleOp module, const Cluster &cluster,
   });
 }
 
+llvm::Expected<std::vector<VirtualDevice>>
+virtualDevicesOf(ModuleOp module, const Cluster &cluster,
+                 ArrayRef<StrategyAttr> strategies) {
+  std::vector<DeviceRequest> requests;
+  for (StrategyAttr strategy : strategies)
+    requests.push_back({strategy.getName().str(), strategy.getDevices(),
+                        !strategy.getName().empty()});
+  return virtualDevicesOf(module, cluster, requests);
+}
+
 } // namespace whale

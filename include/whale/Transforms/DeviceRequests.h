@@ -31,6 +31,11 @@ llvm::Expected<std::vector<VirtualDevice>>
 virtualDevicesOf(mlir::ModuleOp module, const Cluster &cluster,
                  llvm::ArrayRef<DeviceRequest> requests);
 
+/// The same of a TaskGraph for each strategy.
+llvm::Expected<std::vector<VirtualDevice>>
+virtualDevicesOf(mlir::ModuleOp module, const Cluster &cluster,
+                 llvm::ArrayRef<StrategyAttr> strategies);
+
 } // namespace whale
 
 #endif // WHALE_TRANSFORMS_DEVICEREQUESTS_H

@@ -296,7 +296,7 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
     Cut cut;
     cut.strategies = makeStrategies(cluster.devices.size(), stages);
     llvm::Expected<std::vector<VirtualDevice>> devices =
-        devicesOf(cluster, cut.strategies);
+        virtualDevicesOf(module, cluster, cut.strategies);
     if (!devices)
       return devices.takeError();
     cut.devices = std::move(*devices);
@@ -348,15 +348,6 @@ class CutTaskGraphs : public whale::impl::CutTaskGraphsBase<CutTaskGraphs> {
         made.push_back(ReplicateAttr::get(context, wanted, name, std::nullopt));
     }
     return made;
-  }
-
-  llvm::Expected<std::vector<VirtualDevice>>
-  devicesOf(const Cluster &cluster, ArrayRef<StrategyAttr> strategies) {
-    std::vector<DeviceRequest> requests;
-    for (StrategyAttr strategy : strategies)
-      requests.push_back({strategy.getName().str(), strategy.getDevices(),
-                          !strategy.getName().empty()});
-    return virtualDevicesOf(module, cluster, requests);
   }
 
   void explain(ArrayRef<StageLoad> loads, const StepUnits &units,

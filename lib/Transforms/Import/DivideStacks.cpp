@@ -493,12 +493,8 @@ private:
     for (Operation &op : main.front())
       if (auto strategy = op.getAttrOfType<StrategyAttr>(kStrategyAttr))
         strategies.insert(strategy);
-    std::vector<DeviceRequest> requests;
-    for (StrategyAttr strategy : strategies)
-      requests.push_back({strategy.getName().str(), strategy.getDevices(),
-                          !strategy.getName().empty()});
     llvm::Expected<std::vector<VirtualDevice>> found =
-        virtualDevicesOf(module, cluster, requests);
+        virtualDevicesOf(module, cluster, strategies.getArrayRef());
     // whale-assign-devices says what is wrong.
     if (!found) {
       llvm::consumeError(found.takeError());
