@@ -395,7 +395,6 @@ def test_lists_of_the_user_count():
     check_equal(found, expected, rtol=1e-5, atol=1e-6)
 
 
-
 def twins(params, average, x):
     grads = jax.grad(lambda p: jnp.mean((x @ p) ** 2))(params)
     params = params - grads

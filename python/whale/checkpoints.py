@@ -298,10 +298,10 @@ def _extra_text(extra: Any) -> str:
 
     # This finds what has no end, or is nothing that JSON has.
     json.dumps(extra, allow_nan=False)
-    held_extra = held(extra)
+    text = json.dumps(held(extra), ensure_ascii=False)
     # Half of a pair of surrogates is no text.
-    json.dumps(held_extra, ensure_ascii=False).encode()
-    return json.dumps(held_extra, allow_nan=False)
+    text.encode()
+    return text
 
 
 def _large_number(value: dict[str, Any]) -> Any:
